@@ -1,0 +1,36 @@
+# Everything a fresh machine needs: Python 3.11+, git and make.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+
+.PHONY: demo test check mutants callgrind clean
+
+$(STAMP): pyproject.toml
+	$(PYTHON) -c 'import sys; sys.exit("streamweir needs Python 3.11 or newer; say PYTHON=python3.x") if sys.version_info < (3, 11) else None'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade pip
+	$(BIN)/python -m pip install --quiet --editable '.[proxy]' --group test
+	touch $(STAMP)
+
+demo: $(STAMP)  ## One interleaved turn through the proxy with the real anthropic SDK, on the embedded upstream.
+	$(BIN)/python -m examples.demo
+
+test: $(STAMP)  ## Style, types and all tests.
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/coverage run -m pytest
+	$(BIN)/coverage report
+
+check: test
+
+mutants: $(STAMP)  ## Mutation testing of the stages that hold the rules.
+	$(BIN)/python -m pip install --quiet --group mutants
+	$(BIN)/python -m tests.mutants
+
+callgrind: $(STAMP)  ## Instructions an event, against the committed figure; needs valgrind.
+	$(BIN)/python -m benchmarks.instructions
+
+clean:
+	rm -rf $(VENV) mutants .mypy_cache .ruff_cache .pytest_cache .coverage

@@ -1,0 +1,1 @@
+"""The framework: stages, pipelines, canonical events. It knows no dialect and no stage."""

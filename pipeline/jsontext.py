@@ -1,0 +1,156 @@
+"""Reading JSON as providers write it, and telling where a JSON value ends."""
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any, NoReturn
+
+import orjson
+from attrs import define, field
+
+from pipeline.errors import LimitExceeded
+
+BLANK = " \t\n\r"
+"""JSON's own blanks (RFC 8259, section 2)."""
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_PAIR = re.compile("[\ud800-\udbff][\udc00-\udfff]")
+_STRUCTURE = re.compile(r'["{}\[\]]')
+_STRING_REST = re.compile(r'[^"\\]*(?:\\.[^"\\]*)*', re.DOTALL)
+
+
+def loads(data: bytes | str, depth: int = 200) -> Any:
+    """The value of a JSON text.
+
+    What orjson refuses is tried with the standard library: lone surrogates stay in the strings (see `whole_text`),
+    invalid UTF-8 becomes U+FFFD. NaN and Infinity are no JSON.
+
+    Raises `ValueError` if it is no JSON, `LimitExceeded` if it is nested deeper than `depth`.
+    """
+    if len(data) > 2 * depth:
+        check_depth(data, depth)
+    try:
+        return orjson.loads(data)
+    except orjson.JSONDecodeError:
+        return exact(data)
+
+
+def exact(data: bytes | str) -> Any:
+    """The value of a JSON text by the standard library: slower, integers above 64 bits survive.
+
+    Raises `ValueError` if it is no JSON.
+    """
+    text = data if isinstance(data, str) else data.decode("utf-8", "replace")
+    try:
+        return json.loads(text, parse_constant=_refuse, strict=True)
+    except RecursionError as error:
+        raise ValueError("nested too deeply") from error
+
+
+def several(data: bytes) -> Iterator[Any]:
+    """The values of JSON texts that stand one behind the other, parted by blanks at most.
+
+    Raises `ValueError` at the first thing that is no JSON.
+    """
+    text = data.decode("utf-8", "replace").strip()
+    decoder = json.JSONDecoder(parse_constant=_refuse)
+    at = 0
+    while at < len(text):
+        try:
+            value, at = decoder.raw_decode(text, at)
+        except RecursionError as error:
+            raise ValueError("nested too deeply") from error
+        yield value
+        while at < len(text) and text[at] in BLANK:
+            at += 1
+
+
+def dumps(value: Any) -> bytes:
+    """Compact JSON. What orjson refuses (integers above 64 bits, lone surrogates) the standard library writes."""
+    try:
+        return orjson.dumps(value)
+    except TypeError:
+        return _SURROGATE.sub("\ufffd", json.dumps(value, ensure_ascii=False, separators=(",", ":"))).encode()
+
+
+def whole_text(text: str) -> str:
+    """Text without lone surrogates: a pair becomes its character, half a pair U+FFFD."""
+    if not _SURROGATE.search(text):
+        return text
+    joined = _PAIR.sub(lambda pair: pair.group().encode("utf-16", "surrogatepass").decode("utf-16"), text)
+    return _SURROGATE.sub("\ufffd", joined)
+
+
+def is_object(text: str, depth: int = 200) -> bool:
+    """Whether a text is one whole JSON object.
+
+    Raises `LimitExceeded` if it is nested deeper than `depth`.
+    """
+    if not text.lstrip(BLANK).startswith("{"):
+        return False
+    try:
+        return isinstance(loads(text, depth), dict)
+    except ValueError:
+        return False
+
+
+def check_depth(data: bytes | str, depth: int) -> None:
+    """Raise `LimitExceeded` if a JSON text is nested deeper than `depth`."""
+    opened = data.count("{") + data.count("[") if isinstance(data, str) else data.count(b"{") + data.count(b"[")
+    if opened > depth:
+        scan = JSONScanner(depth)
+        scan.feed(data if isinstance(data, str) else data.decode("utf-8", "replace"))
+
+
+@define
+class JSONScanner:
+    """Tells where the object or array that a text begins with ends; fed in pieces, linear in all."""
+
+    limit: int = 200
+    """How deep it may be nested."""
+    depth: int = field(init=False, default=0)
+    _in_string: bool = field(init=False, default=False)
+    _escape: bool = field(init=False, default=False)
+
+    def feed(self, text: str) -> int:
+        """Where in `text` the value ends (the place behind its last bracket), or -1 if not in it.
+
+        Raises `LimitExceeded` if it is nested deeper than `limit`.
+        """
+        at = 0
+        if self._in_string:
+            at = self._string(text, 0)
+        while not self._in_string and (found := _STRUCTURE.search(text, at)):
+            at = found.end()
+            token = found.group()
+            if token == '"':
+                self._in_string = True
+                at = self._string(text, at)
+            elif token in "{[":
+                self.depth += 1
+                if self.depth > self.limit:
+                    raise LimitExceeded(f"JSON is nested deeper than {self.limit} levels", code="json_depth")
+            else:
+                self.depth -= 1
+                if self.depth <= 0:
+                    return at
+        return -1
+
+    def _string(self, text: str, at: int) -> int:
+        """Go on inside a string, up to behind its closing quote or to the end of the text."""
+        if self._escape and at < len(text):
+            self._escape = False
+            at += 1
+        rest = _STRING_REST.match(text, at)
+        at = rest.end() if rest else at
+        if at >= len(text):
+            return at
+        if text[at] == '"':
+            self._in_string = False
+            return at + 1
+        self._escape = True  # a backslash is the last character: it escapes the next piece's first
+        return len(text)
+
+
+def _refuse(word: str) -> NoReturn:
+    raise ValueError(f"{word} is no JSON")

@@ -1,0 +1,51 @@
+"""What could not be carried: one entry a loss, never a value."""
+
+from collections.abc import Iterator
+from typing import Literal
+
+from attrs import asdict, define, field, frozen
+
+from pipeline.limits import DEFAULT_LIMITS
+
+Direction = Literal["request", "response"]
+
+
+@frozen
+class LedgerEntry:
+    """One loss or repair. `path` names the member or event, `action` what was done with it, `reason` why."""
+
+    direction: Direction
+    stage: str
+    path: str
+    action: str
+    reason: str
+
+
+@define
+class Ledger:
+    """The losses of one exchange, in order of first appearance; the same loss twice is one entry.
+
+    Bounded: behind `most` entries, one more says that there were more.
+    """
+
+    direction: Direction = "response"
+    most: int = DEFAULT_LIMITS.ledger_entries
+    _entries: dict[LedgerEntry, None] = field(init=False, factory=dict)
+
+    def record(self, stage: str, path: str, action: str, reason: str) -> None:
+        """Enter a loss."""
+        if len(self._entries) < self.most:
+            self._entries[LedgerEntry(self.direction, stage, path, action, reason)] = None
+        else:
+            more = LedgerEntry(self.direction, "Ledger", "*", "not recorded", f"more than {self.most} entries")
+            self._entries[more] = None
+
+    def __iter__(self) -> Iterator[LedgerEntry]:
+        return iter(self._entries)
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def as_dicts(self) -> list[dict[str, str]]:
+        """The entries as JSON-ready objects."""
+        return [asdict(entry) for entry in self._entries]
