@@ -175,6 +175,9 @@ class AnnotationDelta(Event):
     annotation: Mapping[str, Any]
 
 
+BlockDelta = TextDelta | RefusalDelta | ReasoningDelta | SignatureDelta | AnnotationDelta | ArgumentsDelta
+
+
 @event
 class BlockStop(Event):
     """A content block ends. `complete`: the word that it is whole; a tool call that is not must not be run."""
@@ -219,3 +222,14 @@ class Carry(Event):
 
     dialect: str
     frame: Frame
+
+
+def moved(delta: BlockDelta, index: int) -> BlockDelta:
+    """The delta under another index."""
+    if delta.index == index:
+        return delta
+    if isinstance(delta, SignatureDelta):
+        return SignatureDelta(index, delta.signature)
+    if isinstance(delta, AnnotationDelta):
+        return AnnotationDelta(index, delta.annotation)
+    return type(delta)(index, delta.text)

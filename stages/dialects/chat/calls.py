@@ -1,0 +1,261 @@
+"""Which fragment belongs to which call, and when a call may begin."""
+
+import re
+import secrets
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from attrs import define, field
+
+from pipeline.arguments import Arguments
+from pipeline.errors import LimitExceeded, UpstreamError
+from pipeline.events import ArgumentsDelta, BlockStart, BlockStop, Event, ToolKind, ToolUseBlock
+from pipeline.jsontext import dumps, exact
+from pipeline.ledger import Ledger
+from pipeline.limits import Limits
+
+LEGACY = "function_call"
+"""The place of the one call that the deprecated `function_call` deltas make."""
+
+_STARTS_VALUE = re.compile(r'\s*(?:[{\[]|"\s*\{|null\s*\Z)')
+"""Text that begins the arguments of a call, and does not go on with some."""
+
+
+@define
+class Fragment:
+    """One entry of `tool_calls`, its members read one by one."""
+
+    place: int | str | None
+    id: str
+    name: str
+    text: str
+    kind: ToolKind
+    value: bool = False
+    """Its arguments came as a value, not as text."""
+
+    @classmethod
+    def of(cls, entry: Mapping[str, Any], place: int | str | None = None) -> "Fragment":
+        """Read an entry; what is odd in it counts as absent."""
+        body, kind = entry.get("function"), ToolKind.FUNCTION
+        if not isinstance(body, dict) and isinstance(entry.get("custom"), dict):
+            body, kind = entry["custom"], ToolKind.CUSTOM
+        if not isinstance(body, dict):
+            body = {}
+        text = body.get("input") if kind is ToolKind.CUSTOM else body.get("arguments")
+        value = isinstance(text, dict | list)
+        if value:
+            text = dumps(text).decode()
+        return cls(
+            place=_place(entry.get("index")) if place is None else place,
+            id="" if entry.get("id") == "null" else _word(entry.get("id")),  # Mistral's SDK writes the word
+            name=_word(body.get("name")),
+            text=text if isinstance(text, str) else "",
+            kind=kind,
+            value=value,
+        )
+
+    @property
+    def begins(self) -> bool:
+        """Its text begins the arguments of a call."""
+        return _STARTS_VALUE.match(self.text) is not None
+
+
+def fragments_of(entries: Sequence[Any], ledger: Ledger) -> list[Fragment]:
+    """The fragments that a list of entries holds."""
+    fragments = [Fragment.of(entry) for entry in entries if isinstance(entry, dict)]
+    if len(fragments) < len(entries):
+        ledger.record("ChatNormalizer", "tool_calls[]", "ignored", "no object")
+    return fragments
+
+
+def exact_entries(data: bytes, at: int) -> Sequence[Any]:
+    """The `tool_calls` of a frame's choice, read with every digit of its numbers; empty if they are not where they
+    stand in a chunk."""
+    try:
+        choice = exact(data)["choices"][at]
+        return list((choice.get("delta") or choice["message"])["tool_calls"])
+    except (ValueError, LookupError, TypeError):
+        return ()
+
+
+@define(eq=False)
+class Call:
+    """One call as far as it has come. `index` is its block's, or -1 while its name has not come."""
+
+    kind: ToolKind
+    place: int | str | None
+    id: str = ""
+    name: str = ""
+    index: int = -1
+    stopped: bool = False
+    waiting: list[str] = field(factory=list)
+    spoken: bool = False
+    """Some of its arguments have come."""
+    seen: Arguments | None = None
+    """Its arguments, kept for calls without a place, to tell which of them are whole."""
+
+
+@define
+class Calls:
+    """Every fragment goes to its call; a call begins when its name is known, under an id that no other has.
+
+    Fragments are told apart by their place (`index`), else by id. On a used place a new id with a name is another
+    call, unless the name is the same and the text goes on with the arguments; a new id alone is nothing. What has
+    neither place, id nor name belongs to the only call that is not whole; if there are several, the stream fails.
+    """
+
+    ledger: Ledger
+    limits: Limits
+    indexes: Iterator[int]
+    """Where the message's block indexes come from."""
+    held: int = field(init=False, default=0)
+    _order: list[Call] = field(init=False, factory=list)
+    _by_place: dict[int | str, Call] = field(init=False, factory=dict)
+    _ids: set[str] = field(init=False, factory=set)
+
+    def add(self, fragment: Fragment, out: list[Event]) -> None:
+        """Take one fragment.
+
+        Raises `UpstreamError` if it could belong to several calls, `LimitExceeded` at a bound.
+        """
+        call = self._call_of(fragment)
+        if call is None:
+            return
+        if fragment.id and not call.id:
+            call.id = fragment.id
+        if fragment.name and not call.name:
+            call.name = fragment.name
+        if len(fragment.id) > self.limits.id_chars or len(fragment.name) > self.limits.id_chars:
+            raise LimitExceeded(
+                f"a call's id or name is longer than {self.limits.id_chars} characters", code="id_chars"
+            )
+        if fragment.text:
+            call.spoken = True
+            if call.place is None:
+                call.seen = call.seen or Arguments(self.limits)
+                call.seen.feed(fragment.text)
+        if call.index >= 0:
+            if fragment.text:
+                out.append(ArgumentsDelta(call.index, fragment.text))
+        elif call.name:
+            self._begin(call, fragment.text, out)
+        elif fragment.text:
+            self._wait(call, fragment.text)
+
+    def end(self, out: list[Event], *, complete: bool) -> None:
+        """At the finish: every call ends. `complete`: nothing cut them short.
+
+        Raises `UpstreamError` if a call's name never came.
+        """
+        for call in self._order:
+            if call.index < 0:
+                if complete:
+                    raise UpstreamError("a tool call came without a name", code="nameless_tool_call")
+                self.ledger.record("ChatNormalizer", "tool_calls[]", "dropped", "cut before its name came")
+            elif not call.stopped:
+                call.stopped = True
+                out.append(BlockStop(call.index, complete))
+        self._order = [call for call in self._order if call.index >= 0]
+        self.held = 0
+
+    def _call_of(self, fragment: Fragment) -> Call | None:
+        """The call that a fragment belongs to, a new one if need be; None for a fragment that says nothing."""
+        if fragment.place is not None:
+            call = self._by_place.get(fragment.place)
+            if call is None or self._is_other(call, fragment):
+                return self._known(fragment) or self._new(fragment)
+            return call
+        if fragment.id:
+            same = next((call for call in self._order if call.id == fragment.id), None)
+            if same is None and not fragment.name and self._order:
+                return self._order[-1]
+            return same or self._new(fragment)
+        if fragment.name:
+            last = self._order[-1] if self._order else None
+            goes_on = last is not None and last.name == fragment.name and fragment.text and not fragment.begins
+            return last if goes_on else self._new(fragment)
+        return self._only(fragment)
+
+    def _is_other(self, call: Call, fragment: Fragment) -> bool:
+        """Whether a fragment on the place of `call` is another call's."""
+        if not fragment.name or not call.name:
+            return False
+        if fragment.id and call.id:
+            return fragment.id != call.id and (fragment.name != call.name or fragment.begins)
+        if fragment.id:
+            return call.spoken
+        return fragment.name != call.name and call.spoken and fragment.begins
+
+    def _known(self, fragment: Fragment) -> Call | None:
+        """An earlier call of the same place and id."""
+        if not fragment.id:
+            return None
+        return next((c for c in self._order if c.place == fragment.place and c.id == fragment.id), None)
+
+    def _only(self, fragment: Fragment) -> Call | None:
+        """The call that text without any name belongs to."""
+        if not fragment.text:
+            return None
+        unfinished = [call for call in self._order if call.seen is None or not call.seen.complete]
+        if len(unfinished) > 1:
+            raise UpstreamError(
+                "arguments came without index, id or name while several calls were unfinished",
+                code="ambiguous_tool_call",
+            )
+        if unfinished:
+            return unfinished[0]
+        return self._order[-1] if self._order else self._new(fragment)
+
+    def _new(self, fragment: Fragment) -> Call | None:
+        if not (fragment.id or fragment.name or fragment.text):
+            return None
+        if len(self._order) >= self.limits.blocks:
+            raise LimitExceeded(f"the message has more than {self.limits.blocks} calls", code="blocks")
+        call = Call(fragment.kind, fragment.place)
+        self._order.append(call)
+        if fragment.place is not None:
+            self._by_place[fragment.place] = call
+        return call
+
+    def _begin(self, call: Call, text: str, out: list[Event]) -> None:
+        call.index = next(self.indexes)
+        out.append(BlockStart(call.index, ToolUseBlock(self._unique(call.id), call.name, call.kind)))
+        out.extend(ArgumentsDelta(call.index, earlier) for earlier in call.waiting)
+        self.held -= sum(map(len, call.waiting))
+        call.waiting = []
+        if text:
+            out.append(ArgumentsDelta(call.index, text))
+
+    def _wait(self, call: Call, text: str) -> None:
+        call.waiting.append(text)
+        self.held += len(text)
+        if self.held > self.limits.held_bytes:
+            raise LimitExceeded(
+                f"more than {self.limits.held_bytes} bytes of arguments wait for their call's name", code="held_bytes"
+            )
+
+    def _unique(self, wanted: str) -> str:
+        """The id, or one with a suffix if it is taken, or a minted one if there is none."""
+        unique, nth = wanted or f"call_{secrets.token_hex(12)}", 2
+        while unique in self._ids:
+            unique, nth = f"{wanted}_{nth}", nth + 1
+        if wanted and unique != wanted:
+            self.ledger.record("ChatNormalizer", "tool_calls[].id", "renamed", "two calls have the same id")
+        self._ids.add(unique)
+        return unique
+
+
+def _place(index: Any) -> int | str | None:
+    """An `index` as servers write it: a number, rarely a string of one."""
+    if isinstance(index, str):
+        return int(index) if index.isdecimal() else None
+    if isinstance(index, float):
+        return int(index) if index.is_integer() else None
+    return index if isinstance(index, int) and not isinstance(index, bool) else None
+
+
+def _word(value: Any) -> str:
+    """An id or a name; a blank one is none."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        return str(value)
+    return value if isinstance(value, str) and not value.isspace() else ""

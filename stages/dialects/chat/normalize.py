@@ -1,0 +1,362 @@
+"""A Chat stream, of any vendor, as canonical events."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import count
+from typing import Any, Final
+
+from attrs import define, field
+
+from pipeline.dialect import NO_REQUEST, RequestFacts
+from pipeline.errors import ErrorKind, PipelineError, UpstreamError
+from pipeline.events import (
+    AnnotationDelta,
+    Block,
+    BlockStart,
+    BlockStop,
+    Carry,
+    Event,
+    Frame,
+    MessageDelta,
+    MessageStart,
+    MessageStop,
+    ReasoningBlock,
+    ReasoningDelta,
+    RefusalDelta,
+    StopReason,
+    StreamError,
+    TextBlock,
+    TextDelta,
+    Usage,
+)
+from pipeline.jsontext import loads, several
+from pipeline.ledger import Ledger
+from pipeline.limits import DEFAULT_LIMITS, Limits
+from pipeline.stage import Stage
+from stages.dialects.chat.calls import LEGACY, Calls, Fragment, exact_entries, fragments_of
+from stages.dialects.chat.content import Halves, Piece, pieces_of, reasoning_of, unread_members
+from stages.dialects.chat.errors import error_in, failed_finish
+from stages.dialects.chat.usage import usage_of
+
+DONE: Final = b"[DONE]"
+NAME: Final = "chat"
+
+STOP_REASONS: dict[str, StopReason] = {
+    "stop": StopReason.END_TURN,
+    "eos": StopReason.END_TURN,
+    "end_turn": StopReason.END_TURN,
+    "length": StopReason.MAX_TOKENS,
+    "max_tokens": StopReason.MAX_TOKENS,
+    "model_length": StopReason.MAX_TOKENS,
+    "model_context_window_exceeded": StopReason.CONTEXT_WINDOW,
+    "tool_calls": StopReason.TOOL_USE,
+    "tool_use": StopReason.TOOL_USE,
+    "function_call": StopReason.TOOL_USE,
+    "content_filter": StopReason.REFUSAL,
+    "sensitive": StopReason.REFUSAL,
+    "refusal": StopReason.REFUSAL,
+    "safety": StopReason.REFUSAL,
+}
+"""Finish reasons of every vendor, in lower case. One that is not here ends the turn, and is recorded."""
+
+CUTTING: Final = frozenset({StopReason.MAX_TOKENS, StopReason.CONTEXT_WINDOW, StopReason.REFUSAL})
+"""The stop reasons at which a call may be unfinished."""
+
+NO_FINISH: Final = (None, "", "null")
+FIRST_CHOICE: Final = (0, None, "0")
+PLAIN: Final = {"content"}
+
+
+@define
+class ChatNormalizer(Stage[Frame, Event]):
+    """A Chat stream in canonical events: one text and one reasoning block, left open to the end, and a block a call.
+
+    It reads the union of what vendors send, member by member: one odd member never drops a chunk. Every frame makes at
+    least one event. The finish ends the calls; the message ends with `[DONE]`, or with EOF behind a finish. EOF before
+    that is a cut. Only the first choice is read.
+    """
+
+    facts: RequestFacts = field(default=NO_REQUEST, kw_only=True)
+    ledger: Ledger = field(factory=Ledger, kw_only=True)
+    limits: Limits = field(default=DEFAULT_LIMITS, kw_only=True)
+    ended: bool = field(init=False, default=False)
+    _started: bool = field(init=False, default=False)
+    _indexes: Iterator[int] = field(init=False, factory=count)
+    _text: int = field(init=False, default=-1)
+    _reasoning: int = field(init=False, default=-1)
+    _refusal: int = field(init=False, default=-1)
+    _calls: Calls = field(init=False)
+    _halves: Halves = field(init=False, factory=Halves)
+    _stop: StopReason | None = field(init=False, default=None)
+    _stop_sequence: str | None = field(init=False, default=None)
+    _usage: Usage | None = field(init=False, default=None)
+
+    def __attrs_post_init__(self) -> None:
+        self._calls = Calls(self.ledger, self.limits, self._indexes)
+
+    @property
+    def held(self) -> int:  # type: ignore[override]  # computed here, stored elsewhere
+        return self._calls.held + self._halves.held
+
+    def receive(self, items: Sequence[Frame]) -> Sequence[Event]:
+        out: list[Event] = []
+        made = 0
+        try:
+            for frame in items:
+                if self.ended:
+                    break
+                self._frame(frame, out)
+                if len(out) == made:
+                    out.append(Carry(NAME, frame))
+                made = len(out)
+        except PipelineError as error:
+            raise error.after(out) from error.__cause__
+        return out
+
+    def receive_eof(self, cause: StreamError | None = None) -> Sequence[Event]:
+        out: list[Event] = []
+        if self.ended:
+            return out
+        if self._stop is not None and (cause is None or cause.kind is ErrorKind.CUT):
+            self._end(out)
+            return out
+        self._fail(cause or StreamError(ErrorKind.CUT, "the upstream ended before its finish", "stream_cut", True), out)
+        return out
+
+    def _frame(self, frame: Frame, out: list[Event]) -> None:
+        data = frame.data
+        try:
+            chunk = loads(data, self.limits.json_depth)
+        except ValueError:
+            self._no_json(frame, out)
+            return
+        self._chunk(chunk, frame, out)
+
+    def _no_json(self, frame: Frame, out: list[Event]) -> None:
+        """The end, a keep-alive, JSON texts that lack a blank line between them, or a broken frame."""
+        data = frame.data.strip()
+        if data == DONE:
+            self._done(out)
+            return
+        if not data.startswith((b"{", b"[")):
+            self.ledger.record("ChatNormalizer", "frame", "ignored", "data that is no JSON")
+            return
+        end = data.endswith(DONE)
+        try:
+            chunks = list(several(data[: -len(DONE)] if end else data))
+        except ValueError as error:
+            raise UpstreamError("a frame starts like JSON and does not parse", code="invalid_json") from error
+        self.ledger.record("ChatNormalizer", "frame", "parted", "several JSON texts in one frame")
+        for chunk in chunks:
+            if not self.ended:
+                self._chunk(chunk, frame, out)
+        if end and not self.ended:
+            self._done(out)
+
+    def _chunk(self, chunk: Any, frame: Frame, out: list[Event]) -> None:
+        if type(chunk) is not dict or "error" in chunk or "choices" not in chunk or frame.name:
+            if (error := error_in(chunk, frame.name)) is not None:
+                if isinstance(chunk, dict) and chunk.get("choices"):
+                    self._begin(chunk, out)
+                    self._choices(chunk, frame, out, failing=True)
+                self._fail(error, out)
+                return
+            if not isinstance(chunk, dict):
+                self.ledger.record("ChatNormalizer", "frame", "ignored", "JSON that is no object")
+                return
+        self._begin(chunk, out)
+        if usage := chunk.get("usage"):
+            self._count(usage)
+        if "x_groq" in chunk:
+            self._groq(chunk["x_groq"], out)
+        self._choices(chunk, frame, out)
+
+    def _begin(self, chunk: Mapping[str, Any], out: list[Event]) -> None:
+        """The message begins at the first chunk that says something of it: Azure's filter results do not."""
+        if self._started:
+            return
+        name, model = chunk.get("id"), chunk.get("model")
+        if not (name or model or chunk.get("choices")):
+            return
+        self._started = True
+        if usage := chunk.get("usage"):
+            self._count(usage)
+        out.append(
+            MessageStart(
+                name if isinstance(name, str) else "",
+                model if isinstance(model, str) and model else self.facts.model,
+                self._usage or self.facts.usage,
+            )
+        )
+
+    def _choices(self, chunk: Mapping[str, Any], frame: Frame, out: list[Event], failing: bool = False) -> None:
+        choices = chunk.get("choices")
+        if not isinstance(choices, list):
+            return
+        for at, choice in enumerate(choices):
+            if not isinstance(choice, dict):
+                self.ledger.record("ChatNormalizer", "choices[]", "ignored", "no object")
+            elif choice.get("index") not in FIRST_CHOICE:
+                self.ledger.record("ChatNormalizer", "choices[]", "dropped", "only the first choice is read")
+            else:
+                self._choice(choice, at, frame, out)
+                reason = choice.get("finish_reason")
+                if reason not in NO_FINISH and not failing and not self.ended:
+                    self._finish(str(reason).lower(), out)
+
+    def _choice(self, choice: Mapping[str, Any], at: int, frame: Frame, out: list[Event]) -> None:
+        delta = choice.get("delta")
+        if delta is None and self._text < 0:
+            delta = choice.get("message")  # a whole answer where a stream was asked for
+        if isinstance(delta, dict):
+            if delta.keys() == PLAIN and isinstance(text := delta["content"], str):
+                self._write_text(text, out)
+            else:
+                self._delta(delta, at, frame, out)
+        if len(choice) > 3:
+            self._beside(choice)
+
+    def _beside(self, choice: Mapping[str, Any]) -> None:
+        """What stands beside the delta."""
+        if usage := choice.get("usage"):
+            self._count(usage)
+        if isinstance(sequence := choice.get("stop_sequence"), str) and sequence:
+            self._stop_sequence = sequence
+        if choice.get("logprobs"):
+            self.ledger.record("ChatNormalizer", "choices[].logprobs", "dropped", "no event carries them")
+
+    def _delta(self, delta: Mapping[str, Any], at: int, frame: Frame, out: list[Event]) -> None:
+        """One delta in the order that holds within it: reasoning, text, refusal, calls."""
+        content = delta.get("content")
+        pieces: Sequence[Piece] = () if isinstance(content, str) else pieces_of(content, self.ledger)
+        if not any(kind == "reasoning" for kind, _ in pieces):
+            self._write_reasoning(reasoning_of(delta), out)
+        if isinstance(content, str):
+            self._write_text(content, out)
+        for kind, text in pieces:
+            _WRITE[kind](self, text, out)
+        if isinstance(refusal := delta.get("refusal"), str):
+            self._write_refusal(refusal, out)
+        if isinstance(entries := delta.get("tool_calls"), list):
+            self._tool_calls(entries, at, frame, out)
+        if isinstance(legacy := delta.get("function_call"), dict):
+            self._calls.add(Fragment.of({"function": legacy}, LEGACY), out)
+        if isinstance(notes := delta.get("annotations"), list):
+            self._annotations(notes, out)
+        if isinstance(sequence := delta.get("stop_sequence"), str) and sequence:
+            self._stop_sequence = sequence
+        for path, reason in unread_members(delta):
+            self.ledger.record("ChatNormalizer", path, "dropped", reason)
+
+    def _write_text(self, text: str, out: list[Event]) -> None:
+        if self._halves.odd or not text.isascii():
+            text = self._halves.joined("text", text)
+        if text:
+            if self._text < 0:
+                self._text = self._open(TextBlock(), out)
+            out.append(TextDelta(self._text, text))
+
+    def _write_reasoning(self, text: str, out: list[Event]) -> None:
+        if self._halves.odd or not text.isascii():
+            text = self._halves.joined("reasoning", text)
+        if text:
+            if self._reasoning < 0:
+                self._reasoning = self._open(ReasoningBlock(), out)
+            out.append(ReasoningDelta(self._reasoning, text))
+
+    def _write_refusal(self, text: str, out: list[Event]) -> None:
+        text = self._halves.joined("refusal", text)
+        if text:
+            if self._refusal < 0:
+                self._refusal = self._open(TextBlock(), out)
+            out.append(RefusalDelta(self._refusal, text))
+
+    def _open(self, block: Block, out: list[Event]) -> int:
+        index = next(self._indexes)
+        out.append(BlockStart(index, block))
+        return index
+
+    def _tool_calls(self, entries: Sequence[Any], at: int, frame: Frame, out: list[Event]) -> None:
+        fragments = fragments_of(entries, self.ledger)
+        if any(fragment.value for fragment in fragments):
+            fragments = fragments_of(exact_entries(frame.data, at) or entries, self.ledger)
+        for fragment in fragments:
+            fragment.text = self._halves.joined(f"call {fragment.place} {fragment.id}", fragment.text)
+            self._calls.add(fragment, out)
+
+    def _annotations(self, notes: list[Any], out: list[Event]) -> None:
+        for note in notes:
+            if isinstance(note, dict) and self._text >= 0:
+                out.append(AnnotationDelta(self._text, note))
+            else:
+                self.ledger.record("ChatNormalizer", "annotations[]", "dropped", "no text that it could belong to")
+
+    def _count(self, usage: Any) -> None:
+        """The last counts win; zeros behind counts are none."""
+        if isinstance(usage, dict):
+            counted = usage_of(usage)
+            if self._usage is None or counted != Usage():
+                self._usage = counted
+
+    def _groq(self, beside: Any, out: list[Event]) -> None:
+        """Groq's own member: counts in the older place, errors in the stream."""
+        if isinstance(beside, dict):
+            self._count(beside.get("usage"))
+            if error := beside.get("error"):
+                found = error_in({"error": error})
+                if found is not None:
+                    self._fail(found, out)
+
+    def _finish(self, reason: str, out: list[Event]) -> None:
+        if (failed := failed_finish(reason)) is not None:
+            self._fail(failed, out)
+            return
+        stop = STOP_REASONS.get(reason)
+        if stop is None:
+            stop = StopReason.END_TURN
+            self.ledger.record("ChatNormalizer", "finish_reason", "translated", "an unknown one ends the turn")
+        if self._stop is None or self._stop is StopReason.END_TURN:
+            self._stop = stop
+        self._flush(out)
+        self._calls.end(out, complete=self._stop not in CUTTING)
+
+    def _done(self, out: list[Event]) -> None:
+        if self._stop is None:
+            self._stop = StopReason.END_TURN
+            self.ledger.record("ChatNormalizer", "finish_reason", "supplied", "[DONE] came without one")
+        self._end(out)
+
+    def _end(self, out: list[Event]) -> None:
+        stop = self._stop or StopReason.END_TURN
+        if not self._started:
+            out.append(MessageStart("", self.facts.model, self._usage or self.facts.usage))
+        self._flush(out)
+        self._calls.end(out, complete=stop not in CUTTING)
+        out.extend(BlockStop(index) for index in (self._reasoning, self._text, self._refusal) if index >= 0)
+        if stop is StopReason.END_TURN and self._stop_sequence is not None:
+            stop = StopReason.STOP_SEQUENCE
+        elif stop is StopReason.END_TURN and self._refusal >= 0:
+            stop = StopReason.REFUSAL
+        sequence = self._stop_sequence if stop is StopReason.STOP_SEQUENCE else None
+        out.append(MessageDelta(stop, sequence, self._usage))
+        out.append(MessageStop())
+        self.ended = True
+
+    def _flush(self, out: list[Event]) -> None:
+        """Halves of characters whose other half never came."""
+        for key, text in self._halves.rest():
+            if key in _WRITE:
+                _WRITE[key](self, text, out)
+            else:
+                self.ledger.record("ChatNormalizer", "tool_calls[]", "dropped", "half a character without the other")
+
+    def _fail(self, error: StreamError, out: list[Event]) -> None:
+        self._flush(out)
+        out.append(error)
+        self.ended = True
+
+
+_WRITE = {
+    "text": ChatNormalizer._write_text,
+    "reasoning": ChatNormalizer._write_reasoning,
+    "refusal": ChatNormalizer._write_refusal,
+}

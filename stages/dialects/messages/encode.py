@@ -1,0 +1,222 @@
+"""Canonical events as a Messages stream."""
+
+import secrets
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+from attrs import define, field
+
+from pipeline.errors import ErrorKind, PipelineError, StageError
+from pipeline.events import (
+    AnnotationDelta,
+    ArgumentsDelta,
+    BlockStart,
+    BlockStop,
+    Event,
+    Frame,
+    MessageDelta,
+    MessageStart,
+    MessageStop,
+    Ping,
+    ReasoningBlock,
+    ReasoningDelta,
+    RefusalDelta,
+    ServerBlock,
+    SignatureDelta,
+    StreamError,
+    TextBlock,
+    TextDelta,
+    ToolKind,
+    ToolUseBlock,
+    Usage,
+)
+from pipeline.jsontext import dumps
+from pipeline.ledger import Ledger
+from pipeline.stage import Stage
+from stages.dialects.messages.errors import error_body
+
+NAME: Final = "messages"
+PING: Final = Frame(b'{"type":"ping"}', b"ping")
+
+DELTAS: dict[type[Event], bytes] = {
+    TextDelta: b'{"type":"text_delta","text":',
+    RefusalDelta: b'{"type":"text_delta","text":',
+    ReasoningDelta: b'{"type":"thinking_delta","thinking":',
+    ArgumentsDelta: b'{"type":"input_json_delta","partial_json":',
+}
+"""How the delta of each class begins; its text and `}` follow."""
+
+
+@define
+class MessagesEncoder(Stage[Event, Frame]):
+    """The strictest form of a Messages stream, which every known client reads.
+
+    One block at a time, indexes from 0 without gaps, a tool's input in deltas only, one `message_delta`, one terminal.
+    A block that Messages cannot show is left out, and recorded. An error closes the open block, but for a call: that
+    one was cut, and a client would run it.
+    """
+
+    ledger: Ledger = field(factory=Ledger, kw_only=True)
+    ended: bool = field(init=False, default=False)
+    _next: int = field(init=False, default=0)
+    _open: BlockStart | None = field(init=False, default=None)
+    _plain: int = field(init=False, default=-1)
+    """The index of the open block, as the events call it, if its deltas are written as they are."""
+    _shown: bool = field(init=False, default=True)
+    """The open block is written."""
+    _head: bytes = field(init=False, default=b"")
+    """What its deltas begin with."""
+
+    def receive(self, items: Sequence[Event]) -> Sequence[Frame]:
+        out: list[Frame] = []
+        try:
+            for event in items:
+                kind = type(event)
+                begins = DELTAS.get(kind)
+                if begins is not None and event.index == self._plain:  # type: ignore[attr-defined]  # a delta has both
+                    if text := event.text:  # type: ignore[attr-defined]
+                        out.append(Frame(self._head + begins + dumps(text) + b"}}", b"content_block_delta"))
+                elif (step := _STEPS.get(kind)) is not None:
+                    step(self, event, out)
+        except PipelineError as error:
+            raise error.after(out) from error.__cause__
+        return out
+
+    def receive_eof(self, cause: StreamError | None = None) -> Sequence[Frame]:
+        out: list[Frame] = []
+        if not self.ended:
+            cut = StreamError(ErrorKind.CUT, "the stream ended before its terminal", "stream_cut", True)
+            self._error(cause or cut, out)
+        return out
+
+    def idle(self) -> Sequence[Frame]:
+        return () if self.ended else (PING,)
+
+    def _message_start(self, event: MessageStart, out: list[Frame]) -> None:
+        message: dict[str, Any] = {
+            "id": _message_id(event.id),
+            "type": "message",
+            "role": "assistant",
+            "model": event.model,
+            "content": [],
+            "stop_reason": None,
+            "stop_sequence": None,
+            "usage": counts(event.usage or Usage()),
+        }
+        _write("message_start", {"message": message}, out)
+
+    def _block_start(self, event: BlockStart, out: list[Frame]) -> None:
+        if self._open is not None:
+            raise StageError(f"BlockStart for block {event.index} while block {self._open.index} is open")
+        self._open = event
+        content = self._content(event)
+        self._shown = content is not None
+        if content is None:
+            self.ledger.record("MessagesEncoder", type(event.block).__name__, "dropped", "Messages cannot show it")
+            return
+        self._head = b'{"type":"content_block_delta","index":%d,"delta":' % self._next
+        _write("content_block_start", {"index": self._next, "content_block": content}, out)
+        if _is_custom(event):
+            self._arguments('{"input":"', out)
+        else:
+            self._plain = event.index
+
+    def _content(self, event: BlockStart) -> dict[str, Any] | None:
+        """A block as it starts, or None for one that this dialect does not have."""
+        block = event.block
+        if isinstance(block, TextBlock):
+            return {"type": "text", "text": ""}
+        if isinstance(block, ReasoningBlock):
+            return {"type": "thinking", "thinking": "", "signature": ""}
+        if isinstance(block, ToolUseBlock):
+            return {"type": "tool_use", "id": block.id, "name": block.name, "input": {}}
+        if isinstance(block, ServerBlock) and block.dialect == NAME:
+            return dict(block.payload)
+        return None
+
+    def _block_stop(self, event: BlockStop, out: list[Frame]) -> None:
+        if self._open is None or event.index != self._open.index:
+            raise StageError(f"BlockStop for block {event.index}, which is not open")
+        if self._shown:
+            if _is_custom(self._open) and event.complete:
+                self._arguments('"}', out)
+            _write("content_block_stop", {"index": self._next}, out)
+            self._next += 1
+        self._open = None
+        self._plain = -1
+
+    def _arguments(self, text: str, out: list[Frame]) -> None:
+        out.append(Frame(self._head + DELTAS[ArgumentsDelta] + dumps(text) + b"}}", b"content_block_delta"))
+
+    def _special(self, event: Any, out: list[Frame]) -> None:
+        """A delta of a block that is not written as it is: freeform input becomes a JSON string's inside."""
+        if self._open is None or event.index != self._open.index:
+            raise StageError(f"{type(event).__name__} for block {event.index}, which is not open")
+        if self._shown and event.text:
+            self._arguments(dumps(event.text)[1:-1].decode(), out)
+
+    def _signature(self, event: SignatureDelta, out: list[Frame]) -> None:
+        self.ledger.record("MessagesEncoder", "signature", "dropped", "made by another provider")
+
+    def _annotation(self, event: AnnotationDelta, out: list[Frame]) -> None:
+        self.ledger.record("MessagesEncoder", "annotation", "dropped", "Messages cannot show another API's citations")
+
+    def _message_delta(self, event: MessageDelta, out: list[Frame]) -> None:
+        delta = {"stop_reason": event.stop_reason, "stop_sequence": event.stop_sequence}
+        usage = {"output_tokens": 0} if event.usage is None else counts(event.usage)
+        _write("message_delta", {"delta": delta, "usage": usage}, out)
+
+    def _message_stop(self, event: MessageStop, out: list[Frame]) -> None:
+        self.ended = True
+        _write("message_stop", {}, out)
+
+    def _error(self, event: StreamError, out: list[Frame]) -> None:
+        self.ended = True
+        if self._open is not None and self._shown and not isinstance(self._open.block, ToolUseBlock):
+            _write("content_block_stop", {"index": self._next}, out)
+        out.append(Frame(dumps(error_body(event)), b"error"))
+
+    def _ping(self, event: Ping, out: list[Frame]) -> None:
+        out.append(PING)
+
+
+def counts(usage: Usage) -> dict[str, Any]:
+    """Token counts as Messages writes them; they are exclusive there too."""
+    written: dict[str, Any] = {
+        "input_tokens": usage.input,
+        "cache_creation_input_tokens": usage.cache_write,
+        "cache_read_input_tokens": usage.cache_read,
+        "output_tokens": usage.output,
+    }
+    if usage.reasoning:
+        written["output_tokens_details"] = {"thinking_tokens": usage.reasoning}
+    return written
+
+
+def _message_id(name: str) -> str:
+    """An upstream's id in this dialect's form; a minted one if there is none."""
+    if name.startswith("msg_"):
+        return name
+    return f"msg_{name or secrets.token_hex(12)}"
+
+
+def _is_custom(start: BlockStart) -> bool:
+    return isinstance(start.block, ToolUseBlock) and start.block.kind is ToolKind.CUSTOM
+
+
+def _write(name: str, members: dict[str, Any], out: list[Frame]) -> None:
+    out.append(Frame(dumps({"type": name, **members}), name.encode()))
+
+
+_STEPS: dict[type[Event], Callable[[MessagesEncoder, Any, list[Frame]], None]] = {  # each takes the class it stands at
+    MessageStart: MessagesEncoder._message_start,
+    BlockStart: MessagesEncoder._block_start,
+    BlockStop: MessagesEncoder._block_stop,
+    SignatureDelta: MessagesEncoder._signature,
+    AnnotationDelta: MessagesEncoder._annotation,
+    MessageDelta: MessagesEncoder._message_delta,
+    MessageStop: MessagesEncoder._message_stop,
+    StreamError: MessagesEncoder._error,
+    Ping: MessagesEncoder._ping,
+    **dict.fromkeys(DELTAS, MessagesEncoder._special),
+}

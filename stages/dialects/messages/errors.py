@@ -1,0 +1,32 @@
+"""Errors as Messages servers write them."""
+
+from typing import Any
+
+from pipeline.errors import ErrorKind
+from pipeline.events import StreamError
+
+TYPES: dict[ErrorKind, str] = {
+    ErrorKind.INVALID_REQUEST: "invalid_request_error",
+    ErrorKind.AUTHENTICATION: "authentication_error",
+    ErrorKind.BILLING: "billing_error",
+    ErrorKind.PERMISSION: "permission_error",
+    ErrorKind.NOT_FOUND: "not_found_error",
+    ErrorKind.REQUEST_TOO_LARGE: "request_too_large",
+    ErrorKind.CONTEXT_LENGTH: "invalid_request_error",
+    ErrorKind.RATE_LIMIT: "rate_limit_error",
+    ErrorKind.QUOTA: "billing_error",
+    ErrorKind.OVERLOADED: "overloaded_error",
+    ErrorKind.TIMEOUT: "timeout_error",
+    ErrorKind.API: "api_error",
+    ErrorKind.CUT: "api_error",
+    ErrorKind.INVALID_RESPONSE: "api_error",
+    ErrorKind.INVALID_TOOL_ARGUMENTS: "api_error",
+    ErrorKind.LIMIT: "api_error",
+    ErrorKind.INTERNAL: "api_error",
+}
+"""The error type of each class."""
+
+
+def error_body(error: StreamError) -> dict[str, Any]:
+    """The body of an error, the same in a stream and as an HTTP answer."""
+    return {"type": "error", "error": {"type": TYPES[error.kind], "message": error.message or "the upstream failed"}}
