@@ -10,7 +10,7 @@ from attrs import define, field
 from pipeline.arguments import Arguments
 from pipeline.errors import LimitExceeded, UpstreamError
 from pipeline.events import ArgumentsDelta, BlockStart, BlockStop, Event, ToolKind, ToolUseBlock
-from pipeline.jsontext import dumps, exact
+from pipeline.jsontext import dumps, exact, is_whole
 from pipeline.ledger import Ledger
 from pipeline.limits import Limits
 
@@ -141,6 +141,22 @@ class Calls:
             self._begin(call, fragment.text, out)
         elif fragment.text:
             self._wait(call, fragment.text)
+
+    def go_on(self, entries: Any, out: list[Event]) -> bool:
+        """Take the way of nearly every fragment: more text for a call that has begun. False if it is not that."""
+        try:
+            (entry,) = entries
+            function = entry["function"]
+            (text,) = function.values()
+            call = self._by_place.get(entry["index"])
+            plain = len(entry) == 2 and "arguments" in function and is_whole(text)
+        except (LookupError, TypeError, ValueError, AttributeError):
+            return False
+        if not plain or call is None or call.index < 0:
+            return False
+        call.spoken = True
+        out.append(ArgumentsDelta(call.index, text))
+        return True
 
     def end(self, out: list[Event], *, complete: bool) -> None:
         """At the finish: every call ends. `complete`: nothing cut them short.

@@ -30,6 +30,30 @@ READ = frozenset(
 """The members of a delta that are read, or say nothing."""
 
 
+def said_alone(chunk: Any) -> tuple[str, Any]:
+    """The member of the delta that is all a chunk brings, and its value, as in nearly every chunk; else empty."""
+    try:
+        (choice,) = chunk["choices"]
+        if (
+            choice["finish_reason"] is not None
+            or choice["index"] != 0
+            or chunk.get("usage") is not None
+            or "error" in chunk
+            or "x_groq" in chunk
+            or (len(choice) > 3 and (len(choice) > 4 or choice["logprobs"] is not None))
+        ):
+            return "", None
+        name, value = "", None
+        for member, said in choice["delta"].items():
+            if said and member != "role":
+                if name:
+                    return "", None
+                name, value = member, said
+    except (LookupError, TypeError, ValueError, AttributeError):
+        return "", None  # another shape
+    return name, value
+
+
 def reasoning_of(delta: Mapping[str, Any]) -> str:
     """The reasoning of a delta, once, whatever it is called."""
     for name in REASONING:

@@ -28,12 +28,12 @@ from pipeline.events import (
     TextDelta,
     Usage,
 )
-from pipeline.jsontext import loads, several
+from pipeline.jsontext import is_whole, loads, several
 from pipeline.ledger import Ledger
 from pipeline.limits import DEFAULT_LIMITS, Limits
 from pipeline.stage import Stage
 from stages.dialects.chat.calls import LEGACY, Calls, Fragment, exact_entries, fragments_of
-from stages.dialects.chat.content import Halves, Piece, pieces_of, reasoning_of, unread_members
+from stages.dialects.chat.content import Halves, Piece, pieces_of, reasoning_of, said_alone, unread_members
 from stages.dialects.chat.errors import error_in, failed_finish
 from stages.dialects.chat.usage import usage_of
 
@@ -63,7 +63,6 @@ CUTTING: Final = frozenset({StopReason.MAX_TOKENS, StopReason.CONTEXT_WINDOW, St
 
 NO_FINISH: Final = (None, "", "null")
 FIRST_CHOICE: Final = (0, None, "0")
-PLAIN: Final = {"content"}
 
 
 @define
@@ -99,15 +98,27 @@ class ChatNormalizer(Stage[Frame, Event]):
 
     def receive(self, items: Sequence[Frame]) -> Sequence[Event]:
         out: list[Event] = []
-        made = 0
         try:
             for frame in items:
-                if self.ended:
-                    break
-                self._frame(frame, out)
-                if len(out) == made:
-                    out.append(Carry(NAME, frame))
-                made = len(out)
+                try:
+                    chunk = loads(frame.data, self.limits.json_depth)
+                except ValueError:
+                    chunk = None
+                name, value = said_alone(chunk)
+                if name == "content" and self._text >= 0 and self._is_plain(frame, value):
+                    out.append(TextDelta(self._text, value))
+                elif name in ("reasoning_content", "reasoning") and self._reasoning >= 0 and self._is_plain(frame, value):
+                    out.append(ReasoningDelta(self._reasoning, value))
+                elif name != "tool_calls" or frame.name or not self._goes_on(value, out):
+                    made = len(out)
+                    if chunk is None:
+                        self._no_json(frame, out)
+                    else:
+                        self._chunk(chunk, frame, out)
+                    if len(out) == made:
+                        out.append(Carry(NAME, frame))
+                    if self.ended:
+                        break
         except PipelineError as error:
             raise error.after(out) from error.__cause__
         return out
@@ -122,14 +133,12 @@ class ChatNormalizer(Stage[Frame, Event]):
         self._fail(cause or StreamError(ErrorKind.CUT, "the upstream ended before its finish", "stream_cut", True), out)
         return out
 
-    def _frame(self, frame: Frame, out: list[Event]) -> None:
-        data = frame.data
-        try:
-            chunk = loads(data, self.limits.json_depth)
-        except ValueError:
-            self._no_json(frame, out)
-            return
-        self._chunk(chunk, frame, out)
+    def _is_plain(self, frame: Frame, text: Any) -> bool:
+        """Whether this can be passed on as it is: text, with no half of a character, now or before."""
+        return type(text) is str and (text.isascii() or is_whole(text)) and not self._halves.odd and not frame.name
+
+    def _goes_on(self, entries: Any, out: list[Event]) -> bool:
+        return not self._halves.odd and self._calls.go_on(entries, out)
 
     def _no_json(self, frame: Frame, out: list[Event]) -> None:
         """The end, a keep-alive, JSON texts that lack a blank line between them, or a broken frame."""
@@ -208,10 +217,7 @@ class ChatNormalizer(Stage[Frame, Event]):
         if delta is None and self._text < 0:
             delta = choice.get("message")  # a whole answer where a stream was asked for
         if isinstance(delta, dict):
-            if delta.keys() == PLAIN and isinstance(text := delta["content"], str):
-                self._write_text(text, out)
-            else:
-                self._delta(delta, at, frame, out)
+            self._delta(delta, at, frame, out)
         if len(choice) > 3:
             self._beside(choice)
 

@@ -1,0 +1,216 @@
+"""A whole message, from its events and back: so whole answers go through the same stages as streams."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from attrs import define, field, frozen
+
+from pipeline.errors import StageError
+from pipeline.events import (
+    AnnotationDelta,
+    ArgumentsDelta,
+    Block,
+    BlockStart,
+    BlockStop,
+    Event,
+    MessageDelta,
+    MessageStart,
+    MessageStop,
+    ReasoningBlock,
+    ReasoningDelta,
+    RedactedReasoningBlock,
+    RefusalDelta,
+    ServerBlock,
+    SignatureDelta,
+    StopReason,
+    StreamError,
+    TextBlock,
+    TextDelta,
+    ToolKind,
+    ToolUseBlock,
+    Usage,
+)
+
+
+@frozen
+class Text:
+    """Text for the reader, with what is noted on it."""
+
+    text: str
+    annotations: tuple[Mapping[str, Any], ...] = ()
+
+
+@frozen
+class Refusal:
+    """Why the model will not answer."""
+
+    text: str
+
+
+@frozen
+class Reasoning:
+    """Reasoning; `signature` is its provider's opaque proof, empty if there is none."""
+
+    text: str
+    signature: str = ""
+    splittable: bool = True
+
+
+@frozen
+class RedactedReasoning:
+    """Reasoning that only its provider can read."""
+
+    data: str
+
+
+@frozen
+class ToolUse:
+    """A tool call. `arguments` is the JSON text (or free text) as the model wrote it; `complete` as in `BlockStop`."""
+
+    id: str
+    name: str
+    arguments: str
+    kind: ToolKind = ToolKind.FUNCTION
+    complete: bool = True
+
+
+@frozen
+class ServerItem:
+    """An item of a tool that the provider runs itself, in the words of `dialect`."""
+
+    dialect: str
+    payload: Mapping[str, Any]
+
+
+Content = Text | Refusal | Reasoning | RedactedReasoning | ToolUse | ServerItem
+
+
+@frozen
+class Message:
+    """An answer. `error` is set if it did not end well; what came before it is kept."""
+
+    id: str
+    model: str
+    content: tuple[Content, ...] = ()
+    stop_reason: StopReason | None = None
+    stop_sequence: str | None = None
+    usage: Usage | None = None
+    error: StreamError | None = None
+
+
+@define
+class _Growing:
+    """One block while its deltas come."""
+
+    block: Block
+    text: list[str] = field(factory=list)
+    refusal: list[str] = field(factory=list)
+    annotations: list[Mapping[str, Any]] = field(factory=list)
+    signature: str = ""
+    complete: bool = False
+
+    def take(self, event: Event) -> None:
+        if isinstance(event, RefusalDelta):
+            self.refusal.append(event.text)
+        elif isinstance(event, TextDelta | ReasoningDelta | ArgumentsDelta):
+            self.text.append(event.text)
+        elif isinstance(event, AnnotationDelta):
+            self.annotations.append(event.annotation)
+        elif isinstance(event, SignatureDelta):
+            self.signature = event.signature
+        elif isinstance(event, BlockStop):
+            self.complete = event.complete
+
+    def content(self) -> Iterator[Content]:
+        block, text = self.block, "".join(self.text)
+        if isinstance(block, ToolUseBlock):
+            yield ToolUse(block.id, block.name, text, block.kind, self.complete)
+        elif isinstance(block, ReasoningBlock):
+            yield Reasoning(text, self.signature, block.splittable)
+        elif isinstance(block, RedactedReasoningBlock):
+            yield RedactedReasoning(block.data)
+        elif isinstance(block, ServerBlock):
+            yield ServerItem(block.dialect, block.payload)
+        else:
+            if text or self.annotations or not self.refusal:
+                yield Text(text, tuple(self.annotations))
+            if self.refusal:
+                yield Refusal("".join(self.refusal))
+
+
+def assemble(events: Iterable[Event]) -> Message:
+    """The message that events make: a block's deltas joined, blocks in the order in which they opened.
+
+    Raises `StageError` for a delta or a stop of a block that was never opened.
+    """
+    start = MessageStart("", "")
+    end: MessageDelta | None = None
+    error: StreamError | None = None
+    blocks: dict[int, _Growing] = {}
+    for event in events:
+        if isinstance(event, MessageStart):
+            start = event
+        elif isinstance(event, MessageDelta):
+            end = event
+        elif isinstance(event, StreamError):
+            error = event
+        elif isinstance(event, BlockStart):
+            blocks[event.index] = _Growing(event.block)
+        elif (index := getattr(event, "index", None)) is not None:
+            if index not in blocks:
+                raise StageError(f"{type(event).__name__} for block {index}, which was never opened")
+            blocks[index].take(event)
+    return Message(
+        id=start.id,
+        model=start.model,
+        content=tuple(content for block in blocks.values() for content in block.content()),
+        stop_reason=end.stop_reason if end else None,
+        stop_sequence=end.stop_sequence if end else None,
+        usage=(end.usage if end else None) or start.usage,
+        error=error,
+    )
+
+
+def disassemble(message: Message) -> Iterator[Event]:
+    """The events that make a message: each block opened, written at one stroke and closed; then how it ended.
+
+    A call that is not complete is left open if the message ends in an error, else closed as such.
+    """
+    yield MessageStart(message.id, message.model, message.usage)
+    for index, content in enumerate(message.content):
+        yield from _block(index, content, message.error is not None)
+    if message.error is not None:
+        yield message.error
+        return
+    yield MessageDelta(message.stop_reason or StopReason.END_TURN, message.stop_sequence, message.usage)
+    yield MessageStop()
+
+
+def _block(index: int, content: Content, failed: bool) -> Iterator[Event]:
+    complete = True
+    if isinstance(content, Text):
+        yield BlockStart(index, TextBlock())
+        if content.text:
+            yield TextDelta(index, content.text)
+        for annotation in content.annotations:
+            yield AnnotationDelta(index, annotation)
+    elif isinstance(content, Refusal):
+        yield BlockStart(index, TextBlock())
+        yield RefusalDelta(index, content.text)
+    elif isinstance(content, Reasoning):
+        yield BlockStart(index, ReasoningBlock(content.splittable))
+        if content.text:
+            yield ReasoningDelta(index, content.text)
+        if content.signature:
+            yield SignatureDelta(index, content.signature)
+    elif isinstance(content, RedactedReasoning):
+        yield BlockStart(index, RedactedReasoningBlock(content.data))
+    elif isinstance(content, ServerItem):
+        yield BlockStart(index, ServerBlock(content.dialect, content.payload))
+    else:
+        yield BlockStart(index, ToolUseBlock(content.id, content.name, content.kind))
+        if content.arguments:
+            yield ArgumentsDelta(index, content.arguments)
+        complete = content.complete
+    if complete or not failed:
+        yield BlockStop(index, complete)
