@@ -73,6 +73,11 @@ def dumps(value: Any) -> bytes:
         return _SURROGATE.sub("\ufffd", json.dumps(value, ensure_ascii=False, separators=(",", ":"))).encode()
 
 
+def is_whole(text: str) -> bool:
+    """Whether a text holds no half of a character (a lone surrogate)."""
+    return _SURROGATE.search(text) is None
+
+
 def whole_text(text: str) -> str:
     """Text without lone surrogates: a pair becomes its character, half a pair U+FFFD."""
     if not _SURROGATE.search(text):
