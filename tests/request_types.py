@@ -40,7 +40,7 @@ def recorded(dialect: str) -> Iterator[tuple[str, dict[str, Any]]]:
 def type_faults(dialect: str, body: Mapping[str, Any]) -> list[str]:
     """Where a body departs from the SDK's own types; empty: nowhere."""
     try:
-        _adapter(dialect).validate_python(body, strict=True)
+        _read_all(_adapter(dialect).validate_python(body, strict=True))
     except ValidationError as error:
         return [f"{'.'.join(map(str, fault['loc']))}: {fault['msg']}" for fault in error.errors()]
     return []
@@ -50,6 +50,16 @@ def grammar_faults(dialect: str, body: Mapping[str, Any]) -> list[str]:
     """Where a body departs from the reference grammar; empty: nowhere."""
     grammar = _grammar()["dialects"][_GRAMMAR_NAME[dialect]]
     return list(_faults(body, {"ref": grammar["request"]}, grammar["types"], "body"))
+
+
+def _read_all(value: Any) -> None:
+    """Read what pydantic validates only when it is iterated: the SDKs' aliases of iterables."""
+    if isinstance(value, Mapping):
+        for item in value.values():
+            _read_all(item)
+    elif isinstance(value, list) or type(value).__name__ == "ValidatorIterator":
+        for item in value:
+            _read_all(item)
 
 
 @functools.cache
