@@ -1,0 +1,5 @@
+"""Requests in this dialect: `parse` reads one, `build` writes one."""
+
+from stages.dialects.chat.request_build import build
+
+__all__ = ["build"]

@@ -1,0 +1,5 @@
+"""Requests in this dialect: `parse` reads one, `build` writes one."""
+
+from stages.dialects.messages.request_parse import parse
+
+__all__ = ["parse"]
