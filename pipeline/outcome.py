@@ -4,6 +4,7 @@ from enum import StrEnum
 
 from attrs import define
 
+from pipeline.errors import ErrorKind
 from pipeline.events import StopReason, StreamError, Usage
 
 
@@ -24,3 +25,9 @@ class Outcome:
     stop_reason: StopReason | None = None
     usage: Usage | None = None
     error: StreamError | None = None
+
+    def note(self, error: StreamError) -> None:
+        """The exchange did not end well; the first error says how."""
+        if self.verdict is None:
+            self.verdict = Verdict.CUT if error.kind is ErrorKind.CUT else Verdict.FAILED
+            self.error = error

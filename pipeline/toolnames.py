@@ -52,6 +52,10 @@ class RequestMap:
         return self.tools.keys()
 
 
+NO_MAP = RequestMap()
+"""Every name and id is the client's."""
+
+
 @frozen
 class BuiltRequest:
     """An upstream's request body, and what its answer is read with."""

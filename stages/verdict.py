@@ -4,7 +4,6 @@ from collections.abc import Sequence
 
 from attrs import define, field
 
-from pipeline.errors import ErrorKind
 from pipeline.events import Event, MessageDelta, MessageStop, StreamError
 from pipeline.outcome import Outcome, Verdict
 from pipeline.stage import Stage
@@ -37,9 +36,7 @@ class VerdictStage(Stage[Event, Event]):
         if isinstance(event, MessageDelta):
             outcome.stop_reason = event.stop_reason
             outcome.usage = event.usage
+        elif isinstance(event, StreamError):
+            outcome.note(event)
         elif outcome.verdict is None:
-            if isinstance(event, StreamError):
-                outcome.verdict = Verdict.CUT if event.kind is ErrorKind.CUT else Verdict.FAILED
-                outcome.error = event
-            else:
-                outcome.verdict = Verdict.COMPLETE
+            outcome.verdict = Verdict.COMPLETE

@@ -107,7 +107,9 @@ class ChatNormalizer(Stage[Frame, Event]):
                 name, value = said_alone(chunk)
                 if name == "content" and self._text >= 0 and self._is_plain(frame, value):
                     out.append(TextDelta(self._text, value))
-                elif name in ("reasoning_content", "reasoning") and self._reasoning >= 0 and self._is_plain(frame, value):
+                elif (
+                    name in ("reasoning_content", "reasoning") and self._reasoning >= 0 and self._is_plain(frame, value)
+                ):
                     out.append(ReasoningDelta(self._reasoning, value))
                 elif name != "tool_calls" or frame.name or not self._goes_on(value, out):
                     made = len(out)

@@ -94,7 +94,7 @@ class MessagesEncoder(Stage[Event, Frame]):
 
     def _message_start(self, event: MessageStart, out: list[Frame]) -> None:
         message: dict[str, Any] = {
-            "id": _message_id(event.id),
+            "id": message_id(event.id),
             "type": "message",
             "role": "assistant",
             "model": event.model,
@@ -193,7 +193,7 @@ def counts(usage: Usage) -> dict[str, Any]:
     return written
 
 
-def _message_id(name: str) -> str:
+def message_id(name: str) -> str:
     """An upstream's id in this dialect's form; a minted one if there is none."""
     if name.startswith("msg_"):
         return name

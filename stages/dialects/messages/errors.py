@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from pipeline.errors import ErrorKind
+from pipeline.errors import STATUS, ErrorKind
 from pipeline.events import StreamError
 
 TYPES: dict[ErrorKind, str] = {
@@ -30,3 +30,14 @@ TYPES: dict[ErrorKind, str] = {
 def error_body(error: StreamError) -> dict[str, Any]:
     """The body of an error, the same in a stream and as an HTTP answer."""
     return {"type": "error", "error": {"type": TYPES[error.kind], "message": error.message or "the upstream failed"}}
+
+
+def status_of(error: StreamError, status: int) -> int:
+    """The HTTP status of an error. `status` is the upstream's, 0 if it did not answer with one.
+
+    The class decides: a gateway's own failure (502) is this API's internal one to no SDK, so what the upstream said
+    stands, but for an overloaded upstream, which this API tells by 529.
+    """
+    if error.kind is ErrorKind.OVERLOADED or status < 400:
+        return STATUS[error.kind]
+    return status
