@@ -1,4 +1,4 @@
-"""One client dialect over one upstream dialect: what crosses is a request, and a streamed, a whole or a failed answer."""
+"""One client dialect over one upstream: a request goes up, a streamed, a whole or a failed answer comes down."""
 
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
@@ -64,6 +64,9 @@ class AnswerOptions:
     """The provider's name in envelopes; empty: its dialect's."""
 
 
+DEFAULT_ANSWERS = AnswerOptions()
+
+
 @frozen
 class Head:
     """What stands before an answer's body."""
@@ -97,7 +100,7 @@ class Route:
     upstream: Dialect
     recipe: Recipe
     requests: RequestOptions = DEFAULT_OPTIONS
-    answers: AnswerOptions = AnswerOptions()
+    answers: AnswerOptions = DEFAULT_ANSWERS
     models: Mapping[str, str] = field(factory=dict)
     """The upstream's model for a client's; one that is not named goes up as it is."""
     limits: Limits = DEFAULT_LIMITS

@@ -10,7 +10,7 @@ from pipeline.ledger import Ledger
 from pipeline.limits import DEFAULT_LIMITS, Limits
 from pipeline.message import Message
 from pipeline.outcome import Outcome
-from pipeline.route import AnswerOptions, Form
+from pipeline.route import DEFAULT_ANSWERS, AnswerOptions, Form
 from pipeline.stage import Stage
 from stages.interleave import InterleaveBuffer
 from stages.restore import ToolRestorer
@@ -31,7 +31,7 @@ def default_chain(
     ledger: Ledger | None = None,
     limits: Limits = DEFAULT_LIMITS,
     outcome: Outcome | None = None,
-    options: AnswerOptions = AnswerOptions(),
+    options: AnswerOptions = DEFAULT_ANSWERS,
 ) -> Stage[bytes, bytes]:
     """Fresh stages that turn one answer of `upstream`, streamed or whole, into one that a `client` reads.
 

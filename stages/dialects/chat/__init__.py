@@ -9,7 +9,7 @@ from pipeline.dialect import RequestFacts
 from pipeline.errors import ClientError
 from pipeline.events import Event, Frame, StreamError
 from pipeline.ledger import Ledger
-from pipeline.limits import DEFAULT_LIMITS, Limits
+from pipeline.limits import Limits
 from pipeline.message import Message
 from pipeline.request import Request, RequestOptions
 from pipeline.stage import Stage

@@ -60,8 +60,8 @@ class Messages:
         return body.write(message, ledger)
 
     def read_error(self, status: int, body: Any) -> StreamError:
-        """The error that an upstream answered with."""
-        return errors.read_error(status, body)
+        """Raises `ClientError`: Messages is written, not read."""
+        raise ClientError("the messages dialect is written, not read")
 
     def write_error(self, error: StreamError, status: int) -> tuple[int, Mapping[str, Any]]:
         """The status and the body of an error."""

@@ -5,7 +5,7 @@ from typing import Any
 from pipeline.events import StopReason, ToolKind, Usage
 from pipeline.jsontext import dumps, exact, loads
 from pipeline.ledger import Ledger
-from pipeline.message import Content, Message, Reasoning, RedactedReasoning, Refusal, ServerItem, Text, ToolUse
+from pipeline.message import Content, Message, Reasoning, RedactedReasoning, Refusal, Text, ToolUse
 from stages.dialects.messages.encode import NAME, counts, message_id
 
 
@@ -40,7 +40,7 @@ def _block(content: Content) -> dict[str, Any] | None:
         return {"type": "redacted_thinking", "data": content.data}
     if isinstance(content, ToolUse):
         return {"type": "tool_use", "id": content.id, "name": content.name, "input": _input(content)}
-    if isinstance(content, ServerItem) and content.dialect == NAME:
+    if content.dialect == NAME:
         return dict(content.payload)
     return None
 
