@@ -4,13 +4,17 @@ import base64
 import binascii
 import hashlib
 import json
+from typing import Any
 
-from attrs import frozen
+from attrs import define, field, frozen
 
 PREFIX = "sw1."
 """What every envelope begins with; the number is its version."""
 
 _MEMBERS = 5
+_DIGEST = 32
+_PIECES = 32
+"""So many pieces of a text are hashed at once: hashing each of them would cost more than all else that is done."""
 
 
 @frozen
@@ -27,9 +31,33 @@ class Envelope:
         return self.digest == _digest(text)
 
 
-def seal(upstream: str, model: str, text: str, blob: str) -> str:
+@define
+class TextDigest:
+    """The hash of a text that comes in pieces, which are not kept."""
+
+    _hash: Any = field(init=False, factory=hashlib.sha256)
+    _pieces: list[str] = field(init=False, factory=list)
+
+    def add(self, text: str) -> None:
+        """More of the text."""
+        self._pieces.append(text)
+        if len(self._pieces) >= _PIECES:
+            self._sum_up()
+
+    def hex(self) -> str:
+        """The hash of what has come."""
+        self._sum_up()
+        return str(self._hash.hexdigest()[:_DIGEST])
+
+    def _sum_up(self) -> None:
+        self._hash.update("".join(self._pieces).encode("utf-8", "surrogatepass"))
+        self._pieces.clear()
+
+
+def seal(upstream: str, model: str, text: str | TextDigest, blob: str) -> str:
     """The envelope for a blob that `upstream` sent with the reasoning `text`."""
-    inside = json.dumps([1, upstream, model, _digest(text), blob], separators=(",", ":"))
+    digest = _digest(text) if isinstance(text, str) else text.hex()
+    inside = json.dumps([1, upstream, model, digest, blob], separators=(",", ":"))
     return PREFIX + base64.urlsafe_b64encode(inside.encode()).decode().rstrip("=")
 
 
@@ -61,4 +89,6 @@ def open(envelope: str, *, upstream: str, text: str) -> Envelope | None:  # noqa
 
 
 def _digest(text: str) -> str:
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:32]
+    whole = TextDigest()
+    whole.add(text)
+    return whole.hex()

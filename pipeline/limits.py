@@ -13,6 +13,7 @@ class Limits:
     arguments_bytes: int = 16 * 1024 * 1024
     answer_bytes: int = 64 * 1024 * 1024
     request_bytes: int = 64 * 1024 * 1024
+    error_bytes: int = 1024 * 1024
     blocks: int = 10_000
     id_chars: int = 1_000
     json_depth: int = 200

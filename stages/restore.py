@@ -11,7 +11,7 @@ from pipeline.toolnames import RequestMap
 
 @define
 class ToolRestorer(Stage[Event, Event]):
-    """A call names the client's tool and has the client's id, where the upstream was given others."""
+    """A call has the name of the client's tool and the client's id, where the upstream was given others."""
 
     map: RequestMap
     ended: bool = field(init=False, default=False)
@@ -29,5 +29,5 @@ class ToolRestorer(Stage[Event, Event]):
         block = event.block
         if not isinstance(block, ToolUseBlock):
             return event
-        name = self.map.tool(block.name).name
-        return event if name == block.name else BlockStart(event.index, evolve(block, name=name))
+        theirs = evolve(block, id=self.map.ids.get(block.id, block.id), name=self.map.tool(block.name).name)
+        return event if theirs == block else BlockStart(event.index, theirs)

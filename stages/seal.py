@@ -4,12 +4,13 @@ from collections.abc import Sequence
 
 from attrs import define, field
 
-from pipeline.envelope import seal
+from pipeline.envelope import TextDigest, seal
 from pipeline.events import (
     BlockStart,
     BlockStop,
     Event,
     MessageStart,
+    ReasoningBlock,
     ReasoningDelta,
     RedactedReasoningBlock,
     SignatureDelta,
@@ -23,10 +24,11 @@ SEEN = frozenset({MessageStart, BlockStart, ReasoningDelta, SignatureDelta, Bloc
 
 @define
 class Sealer(Stage[Event, Event]):
-    """Every blob of another provider's reasoning is in an envelope, which brings it back to that provider alone.
+    """Every blob of a provider's reasoning is in an envelope, which brings it back to that provider alone.
 
-    The envelope holds a hash of the reasoning it belongs to, so that an edited text is noticed. With `envelopes` off a
-    signature is left out and so is a redacted block; both are recorded. Stands where one block is open at a time.
+    The envelope holds a hash of the whole reasoning that the blob belongs to, so that an edited text is noticed, and
+    so is a part of it: this stands before the stage that may split it. With `envelopes` off, signatures and redacted
+    blocks are left out; both are recorded.
     """
 
     upstream: str = field(kw_only=True)
@@ -35,42 +37,56 @@ class Sealer(Stage[Event, Event]):
     ledger: Ledger = field(factory=Ledger, kw_only=True)
     ended: bool = field(init=False, default=False)
     _model: str = field(init=False, default="")
-    _text: list[str] = field(init=False, factory=list)
-    _left_out: int = field(init=False, default=-1)
+    _texts: dict[int, TextDigest] = field(init=False, factory=dict)
+    """Of the reasoning blocks that are open."""
+    _left_out: set[int] = field(init=False, factory=set)
 
     def receive(self, items: Sequence[Event]) -> Sequence[Event]:
-        for event in items:
-            if type(event) in SEEN:
-                return [passed for one in items if (passed := self._sealed(one)) is not None]
-        return items
+        if all(type(event) not in SEEN for event in items):
+            return items
+        return [sealed for event in items if (sealed := self._sealed(event)) is not None]
 
     def receive_eof(self, cause: StreamError | None = None) -> Sequence[Event]:
         self.ended = True
         return () if cause is None else (cause,)
 
     def _sealed(self, event: Event) -> Event | None:
-        if isinstance(event, MessageStart):
-            self._model = event.model
-        elif isinstance(event, ReasoningDelta):
-            self._text.append(event.text)
+        """The event as it goes on, if it does."""
+        if isinstance(event, ReasoningDelta):
+            if (text := self._texts.get(event.index)) is not None:
+                text.add(event.text)
         elif isinstance(event, SignatureDelta):
-            if not self.envelopes:
-                self._lose("signature")
-                return None
-            return SignatureDelta(event.index, seal(self.upstream, self._model, "".join(self._text), event.signature))
+            return self._signature(event)
         elif isinstance(event, BlockStart):
-            self._text.clear()
-            if isinstance(event.block, RedactedReasoningBlock):
-                if not self.envelopes:
-                    self._lose("redacted reasoning")
-                    self._left_out = event.index
-                    return None
-                sealed = seal(self.upstream, self._model, "", event.block.data)
-                return BlockStart(event.index, RedactedReasoningBlock(sealed))
-        elif isinstance(event, BlockStop) and event.index == self._left_out:
-            self._left_out = -1
+            return self._start(event)
+        elif isinstance(event, BlockStop):
+            self._texts.pop(event.index, None)
+            if event.index in self._left_out:
+                return None
+        elif isinstance(event, MessageStart):
+            self._model = event.model
+        return event
+
+    def _start(self, event: BlockStart) -> BlockStart | None:
+        block = event.block
+        if isinstance(block, ReasoningBlock):
+            self._texts[event.index] = TextDigest()
+        elif isinstance(block, RedactedReasoningBlock):
+            if self.envelopes:
+                return BlockStart(event.index, RedactedReasoningBlock(self._envelope("", block.data)))
+            self._lose("redacted reasoning")
+            self._left_out.add(event.index)
             return None
         return event
+
+    def _signature(self, event: SignatureDelta) -> SignatureDelta | None:
+        if self.envelopes:
+            return SignatureDelta(event.index, self._envelope(self._texts.get(event.index, ""), event.signature))
+        self._lose("signature")
+        return None
+
+    def _envelope(self, text: str | TextDigest, blob: str) -> str:
+        return seal(self.upstream, self._model, text, blob)
 
     def _lose(self, path: str) -> None:
         self.ledger.record("Sealer", path, "dropped", "opaque reasoning of another provider, and envelopes are off")

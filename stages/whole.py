@@ -5,19 +5,40 @@ from typing import Any
 
 from attrs import define, field
 
-from pipeline.errors import ErrorKind, LimitExceeded
-from pipeline.events import Event, MessageStop, StreamError
-from pipeline.jsontext import dumps
+from pipeline.errors import ErrorKind, LimitExceeded, UpstreamError
+from pipeline.events import (
+    ArgumentsDelta,
+    Carry,
+    Event,
+    MessageStop,
+    Ping,
+    ReasoningDelta,
+    RefusalDelta,
+    SignatureDelta,
+    StreamError,
+    TextDelta,
+)
+from pipeline.jsontext import JSONScanner, dumps
 from pipeline.limits import DEFAULT_LIMITS, Limits
 from pipeline.message import Message, assemble, disassemble
+from pipeline.outcome import Outcome
 from pipeline.stage import Stage
+
+SILENT = (Carry, Ping)
+"""What a message does not hold."""
+DELTAS = (TextDelta, RefusalDelta, ReasoningDelta, ArgumentsDelta)
+
+OVERHEAD = 100
+"""What an event takes besides its text, in bytes, or more."""
 
 
 @define
 class BodyReader(Stage[bytes, Event]):
     """At the end, the events of the whole answer that the bytes are.
 
-    Raises `UpstreamError` if they are no answer, `LimitExceeded` at `limits.answer_bytes`.
+    A JSON text shows its own end: one that lacks it was cut, and one that has it is whole, whatever broke then.
+
+    Raises `UpstreamError` if the bytes are no answer, `LimitExceeded` at `limits.answer_bytes`.
     """
 
     read: Callable[[bytes], Message]
@@ -38,52 +59,75 @@ class BodyReader(Stage[bytes, Event]):
         return ()
 
     def receive_eof(self, cause: StreamError | None = None) -> Sequence[Event]:
-        if self.ended:
-            return ()
         self.ended = True
         body = bytes(self._body)
         self._body.clear()
-        if cause is not None:
-            return (cause,)
-        if not body.strip():
-            return (StreamError(ErrorKind.CUT, "the upstream's answer is empty", "empty_answer", True),)
-        return list(disassemble(self.read(body)))
+        try:
+            message = self.read(body)
+        except UpstreamError:
+            if (why := cause or _cut(body, self.limits)) is None:
+                raise
+            return (why,)
+        return (message.error,) if message.error is not None and not message.content else [*disassemble(message)]
 
 
 @define
 class BodyWriter(Stage[Event, bytes]):
-    """At the message's end, its whole body; of one that failed or was cut, nothing.
+    """At the message's end, its whole body; of one that failed, nothing: `outcome` knows why.
 
-    Raises `LimitExceeded` at `limits.answer_bytes`.
+    At `limits.answer_bytes` the answer has failed.
     """
 
     write: Callable[[Message], Any]
+    outcome: Outcome
     limits: Limits = field(default=DEFAULT_LIMITS, kw_only=True)
     held: int = field(init=False, default=0)
     ended: bool = field(init=False, default=False)
     _events: list[Event] = field(init=False, factory=list)
 
     def receive(self, items: Sequence[Event]) -> Sequence[bytes]:
+        if self.ended:
+            return ()
         for event in items:
-            if self.ended:
-                break
-            self._events.append(event)
-            self.held += len(getattr(event, "text", ""))
-            if isinstance(event, MessageStop | StreamError):
-                self.ended = True
-                return self._body(failed=isinstance(event, StreamError))
+            if isinstance(event, MessageStop):
+                return (dumps(self.write(assemble(self._end()))),)
+            if isinstance(event, StreamError):
+                self._end()
+                return ()
+            if not isinstance(event, SILENT):
+                self._events.append(event)
+                self.held += size_of(event)
         if self.held > self.limits.answer_bytes:
-            self._events.clear()
-            raise LimitExceeded(f"the answer is larger than {self.limits.answer_bytes} bytes", code="answer_bytes")
+            bound = f"the answer is larger than {self.limits.answer_bytes} bytes"
+            self.outcome.note(StreamError(ErrorKind.LIMIT, bound, "answer_bytes"))
+            self._end()
         return ()
 
     def receive_eof(self, cause: StreamError | None = None) -> Sequence[bytes]:
-        self.ended = True
-        self._events.clear()
-        self.held = 0
+        self._end()
         return ()
 
-    def _body(self, *, failed: bool) -> Sequence[bytes]:
+    def _end(self) -> list[Event]:
         events, self._events = self._events, []
         self.held = 0
-        return () if failed else (dumps(self.write(assemble(events))),)
+        self.ended = True
+        return events
+
+
+def size_of(event: Event) -> int:
+    """About how many bytes an event takes while it is kept."""
+    if isinstance(event, SignatureDelta):
+        return OVERHEAD + len(event.signature)
+    if isinstance(event, DELTAS):
+        return OVERHEAD + len(event.text)
+    return OVERHEAD
+
+
+def _cut(body: bytes, limits: Limits) -> StreamError | None:
+    """What is said of an answer without an end, or none at all."""
+    text = body.decode("utf-8", "replace").strip()
+    if not text:
+        return StreamError(ErrorKind.CUT, "the upstream's answer is empty", "empty_answer", True)
+    if text[0] in "{[" and JSONScanner(limits.json_depth).feed(text) < 0:
+        return StreamError(ErrorKind.CUT, "the upstream's answer lacks its end", "answer_cut", True)
+    return None

@@ -20,8 +20,8 @@ from pipeline.events import (
     Ping,
     ReasoningBlock,
     ReasoningDelta,
+    RedactedReasoningBlock,
     RefusalDelta,
-    ServerBlock,
     SignatureDelta,
     StreamError,
     TextBlock,
@@ -131,11 +131,11 @@ class MessagesEncoder(Stage[Event, Frame]):
             return {"type": "text", "text": ""}
         if isinstance(block, ReasoningBlock):
             return {"type": "thinking", "thinking": "", "signature": ""}
+        if isinstance(block, RedactedReasoningBlock):
+            return {"type": "redacted_thinking", "data": block.data}
         if isinstance(block, ToolUseBlock):
             return {"type": "tool_use", "id": block.id, "name": block.name, "input": {}}
-        if isinstance(block, ServerBlock) and block.dialect == NAME:
-            return dict(block.payload)
-        return None
+        return dict(block.payload) if block.dialect == NAME else None
 
     def _block_stop(self, event: BlockStop, out: list[Frame]) -> None:
         if self._open is None or event.index != self._open.index:
@@ -159,7 +159,10 @@ class MessagesEncoder(Stage[Event, Frame]):
             self._arguments(dumps(event.text)[1:-1].decode(), out)
 
     def _signature(self, event: SignatureDelta, out: list[Frame]) -> None:
-        self.ledger.record("MessagesEncoder", "signature", "dropped", "made by another provider")
+        if self._open is None or event.index != self._open.index:
+            raise StageError(f"SignatureDelta for block {event.index}, which is not open")
+        delta = {"type": "signature_delta", "signature": event.signature}
+        _write("content_block_delta", {"index": self._next, "delta": delta}, out)
 
     def _annotation(self, event: AnnotationDelta, out: list[Frame]) -> None:
         self.ledger.record("MessagesEncoder", "annotation", "dropped", "Messages cannot show another API's citations")

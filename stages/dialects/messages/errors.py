@@ -35,9 +35,9 @@ def error_body(error: StreamError) -> dict[str, Any]:
 def status_of(error: StreamError, status: int) -> int:
     """The HTTP status of an error. `status` is the upstream's, 0 if it did not answer with one.
 
-    The class decides: a gateway's own failure (502) is this API's internal one to no SDK, so what the upstream said
-    stands, but for an overloaded upstream, which this API tells by 529.
+    The upstream's stands, since clients act on it; but an overloaded upstream is told by 529 in this API, and a status
+    that is no error's (a redirection) by that of the class.
     """
-    if error.kind is ErrorKind.OVERLOADED or status < 400:
+    if error.kind is ErrorKind.OVERLOADED or not 400 <= status < 600:
         return STATUS[error.kind]
     return status
