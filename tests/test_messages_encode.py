@@ -372,7 +372,7 @@ def test_every_class_of_error_has_a_type_here(kind: ErrorKind) -> None:
 def test_events_out_of_order_are_a_fault_named_with_what_was_made_before(events: list[Event], fault: str) -> None:
     with pytest.raises(StageError, match=re.escape(fault)) as raised:
         MessagesEncoder().receive([START, *events])
-    assert [frame.name for frame in raised.value.made][0] == b"message_start"
+    assert raised.value.made[0].name == b"message_start"
 
 
 # The dialect's object
@@ -380,8 +380,8 @@ def test_events_out_of_order_are_a_fault_named_with_what_was_made_before(events:
 
 def test_the_dialect_hands_out_an_encoder_and_no_normalizer() -> None:
     facts = DIALECT.facts({"model": "m"})
-    assert facts == RequestFacts(model="m")
-    assert DIALECT.facts({"model": 7}) == RequestFacts()
+    assert facts == RequestFacts(model="m", stream=False)
+    assert DIALECT.facts({"model": 7, "stream": True}) == RequestFacts()
     ledger = Ledger()
     stage = DIALECT.encoder(facts=facts, ledger=ledger, limits=DEFAULT_LIMITS)
     play(stage, BlockStart(0, TextBlock()), AnnotationDelta(0, {}))

@@ -1,8 +1,10 @@
 """A whole Chat answer."""
 
+from typing import Any
+
 from pipeline.dialect import RequestFacts
 from pipeline.errors import UpstreamError
-from pipeline.events import Carry, Frame
+from pipeline.events import Frame
 from pipeline.jsontext import loads
 from pipeline.ledger import Ledger
 from pipeline.limits import Limits
@@ -18,11 +20,15 @@ def read(body: bytes, *, facts: RequestFacts, ledger: Ledger, limits: Limits) ->
     Raises `UpstreamError` if it is no answer.
     """
     try:
-        loads(body, limits.json_depth)
+        answer = loads(body, limits.json_depth)
     except ValueError as error:
         raise UpstreamError("the upstream's answer is no JSON", code="invalid_json") from error
     normalizer = ChatNormalizer(facts=facts, ledger=ledger, limits=limits)
     events = list(normalizer.receive([Frame(body)]))
-    if all(isinstance(event, Carry) for event in events):
+    if not (normalizer.ended or _is_answer(answer)):
         raise UpstreamError("the upstream's answer holds no choices", code="no_choices")
     return assemble([*events, *normalizer.receive([Frame(DONE)])])
+
+
+def _is_answer(answer: Any) -> bool:
+    return isinstance(answer, dict) and isinstance(answer.get("choices"), list) and bool(answer["choices"])

@@ -29,7 +29,7 @@ class Messages:
     def facts(self, request: Mapping[str, Any]) -> RequestFacts:
         """What a client's request body says that the answer's stages need; what is odd in it counts as absent."""
         model = request.get("model")
-        return RequestFacts(model=model if isinstance(model, str) else "", stream=request.get("stream") is not False)
+        return RequestFacts(model=model if isinstance(model, str) else "", stream=request.get("stream") is True)
 
     def parse(self, body: Mapping[str, Any], *, ledger: Ledger, limits: Limits) -> Request:
         """A client's request. Raises `ClientError` naming the member that is wrong or cannot be honoured."""
