@@ -23,7 +23,7 @@ def read(body: bytes, *, facts: RequestFacts, ledger: Ledger, limits: Limits) ->
         answer = loads(body, limits.json_depth)
     except ValueError as error:
         raise UpstreamError("the upstream's answer is no JSON", code="invalid_json") from error
-    normalizer = ChatNormalizer(facts=facts, ledger=ledger, limits=limits)
+    normalizer = ChatNormalizer(facts=facts, ledger=ledger, limits=limits, whole=True)
     events = list(normalizer.receive([Frame(body)]))
     if not (normalizer.ended or _is_answer(answer)):
         raise UpstreamError("the upstream's answer holds no choices", code="no_choices")

@@ -77,11 +77,14 @@ def reasoning_of(delta: Mapping[str, Any]) -> str:
     return "".join(_text(detail.get("text") or detail.get("summary")) for detail in details if isinstance(detail, dict))
 
 
-def pieces_of(delta: Mapping[str, Any], ledger: Ledger) -> Sequence[Piece]:
-    """The pieces of a delta's content: its text, or those of a list (Mistral's thinking, text and plain strings)."""
+def pieces_of(delta: Mapping[str, Any], ledger: Ledger, *, whole: bool = False) -> Sequence[Piece]:
+    """The pieces of a delta's content: its text, or those of a list (Mistral's thinking, text and plain strings).
+
+    `whole`: it is a whole message, which Gemini marks as a thought if any of it was one.
+    """
     content = delta.get("content")
     if isinstance(content, str):
-        return (("reasoning" if _is_thought(delta) else "text", content),) if content else ()
+        return (("reasoning" if _is_thought(delta) and not whole else "text", content),) if content else ()
     pieces: list[Piece] = []
     if not isinstance(content, list):
         if content is not None:

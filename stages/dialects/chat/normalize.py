@@ -93,6 +93,8 @@ class ChatNormalizer(Stage[Frame, Event]):
     facts: RequestFacts = field(default=NO_REQUEST, kw_only=True)
     ledger: Ledger = field(factory=Ledger, kw_only=True)
     limits: Limits = field(default=DEFAULT_LIMITS, kw_only=True)
+    whole: bool = field(default=False, kw_only=True)
+    """The stream is one whole answer, whose message is all that it says."""
     ended: bool = field(init=False, default=False)
     _started: bool = field(init=False, default=False)
     _indexes: Iterator[int] = field(init=False, factory=count)
@@ -235,9 +237,10 @@ class ChatNormalizer(Stage[Frame, Event]):
                 self.ledger.record("ChatNormalizer", name, "dropped", "no event carries it")
 
     def _choice(self, choice: Mapping[str, Any], at: int, silent: bool, frame: Frame, out: list[Event]) -> None:
-        delta = choice.get("delta")
+        due, other = ("message", "delta") if self.whole else ("delta", "message")
+        delta = choice.get(due)
         if not delta and silent:
-            delta = choice.get("message")  # a whole answer where a stream was asked for
+            delta = choice.get(other)  # servers answer in the form that was not asked for
         if isinstance(delta, dict):
             self._delta(delta, at, frame, out)
         elif delta:
@@ -261,7 +264,7 @@ class ChatNormalizer(Stage[Frame, Event]):
 
     def _delta(self, delta: Mapping[str, Any], at: int, frame: Frame, out: list[Event]) -> None:
         """One delta in the order that holds within it: reasoning, text, refusal, calls."""
-        pieces = pieces_of(delta, self.ledger)
+        pieces = pieces_of(delta, self.ledger, whole=self.whole)
         if not any(kind == "reasoning" for kind, _ in pieces):
             self._write_reasoning(self._repeats.new(reasoning_of(delta)), out)
         for kind, text in pieces:
