@@ -5,7 +5,7 @@ from typing import Any
 
 import anyio
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipeline.errors import ErrorKind
@@ -152,6 +152,7 @@ def test_a_read_of_no_bytes_is_refused(chunk: int) -> None:
         cut(b"abc", chunk)
 
 
+@settings(deadline=None)
 @given(st.binary(max_size=40).map(lambda data: data.replace(b"0", b"\n").replace(b"1", b"\r")), st.integers(1, 9))
 def test_a_cut_loses_nothing(data: bytes, chunk: int) -> None:
     assert b"".join(cut(data, chunk)) == b"".join(cut(data, "frame")) == b"".join(cut(data, None)) == data

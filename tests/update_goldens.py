@@ -1,7 +1,7 @@
 """Writes the goldens of the fixtures anew: `python -m tests.update_goldens`. Read the difference before you keep it.
 
-Beside `<case>.sse` stand `<case>.messages.sse`, what a Messages client gets of it, and for some `<case>.normalized.txt`,
-the transcript of the chat normalizer, as `replay --update` writes it. Ids that are minted are numbered.
+Beside `<case>.sse` stand `<case>.messages.sse`, what a Messages client gets of it, and for some fixtures
+`<case>.normalized.txt`, the transcript of the chat normalizer, as `replay --update` writes it. Minted ids are numbered.
 """
 
 from pathlib import Path

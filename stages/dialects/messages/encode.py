@@ -87,7 +87,7 @@ class MessagesEncoder(Stage[Event, Frame]):
         out: list[Frame] = []
         try:
             for event in items:
-                if type(event) is self._plain and event.index == self._source:
+                if type(event) is self._plain and event.index == self._source:  # type: ignore[attr-defined]  # it has one
                     if text := event.text:  # type: ignore[attr-defined]  # what is plain has one
                         out.append(Frame(self._begins + dumps(text) + b"}}", DELTA))
                 elif (step := _STEPS.get(type(event))) is not None:
