@@ -4,8 +4,11 @@ Stages join with `|`. A chain of them is a stage again.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
+from functools import partial
 from typing import Any, Generic, TypeVar, overload
+
+from attrs import define, field
 
 from pipeline.errors import PipelineError
 from pipeline.events import Event, StreamError
@@ -13,6 +16,14 @@ from pipeline.events import Event, StreamError
 In = TypeVar("In", contravariant=True)
 Out = TypeVar("Out", covariant=True)
 Next = TypeVar("Next")
+Result = TypeVar("Result")
+
+Call = Callable[[], Any]
+Steps = Generator[Call, Sequence[Any], Result]
+"""A rule as the calls to be made, one after the other: each one's answer is sent back, its error of ours thrown in.
+
+So a rule is written once; `run` makes the calls, `pipeline.drive.arun` awaits what they return.
+"""
 
 
 class Stage(ABC, Generic[In, Out]):
@@ -88,7 +99,7 @@ class AsyncStage(ABC, Generic[In, Out]):
 
 
 class EventStage(Stage[Event, Event]):
-    """The simple door for people's own stages: `on_event` is called per event."""
+    """The simple door for people's own stages: `on_event` is called per event, `on_end` at the end."""
 
     __slots__ = ()
 
@@ -101,103 +112,121 @@ class EventStage(Stage[Event, Event]):
         return ()
 
     def receive(self, items: Sequence[Event]) -> Sequence[Event]:
-        out: list[Event] = []
-        for item in items:
-            try:
-                out.extend(self.on_event(item))
-            except PipelineError as error:
-                raise error.after(out) from error.__cause__
-        return out
+        return run(joined(partial(self.on_event, item) for item in items))
 
     def receive_eof(self, cause: StreamError | None = None) -> Sequence[Event]:
-        held = list(self.on_end())
-        return held if cause is None else [*held, cause]
+        return run(told_at_end(self.on_end, cause))
 
 
-class Chain(Stage[Any, Any]):
-    """Stages run one behind the other, each given what the one before it made.
+class Joint:
+    """What a chain of sync stages and a pipeline with async ones share: all but the waiting.
 
     Failure travels down. When a stage raises an error of ours, what lies before it is dropped; the rest is given what
     the stage had already made, what it held, and the cause. The first stage that makes events turns the cause into an
-    event; behind it stands a plain end. The first cause wins, and after it the chain has ended.
+    event; behind it stands a plain end. The first cause wins, in the order of the stream: a stage that breaks at what
+    the failed one had already made has failed first. Afterwards the chain has ended. An error that no stage made an
+    event is raised, with what came of the end, so that none is lost.
     """
 
-    __slots__ = ("_done", "_receives", "stages")
+    __slots__ = ("_done", "stages")
 
-    def __init__(self, stages: Sequence[Stage[Any, Any]]) -> None:
+    def __init__(self, stages: Sequence[Any]) -> None:
         self.stages = tuple(stages)
-        self._receives = tuple(stage.receive for stage in self.stages)
         self._done = False
 
     @property
-    def held(self) -> int:  # type: ignore[override]  # computed here, stored elsewhere
+    def held(self) -> int:
         return sum(stage.held for stage in self.stages)
 
     @property
-    def ended(self) -> bool:  # type: ignore[override]  # computed here, stored elsewhere
-        if self._done:
-            return True
-        for stage in self.stages:
-            if stage.ended:
-                return True
-        return False
+    def ended(self) -> bool:
+        return self._done or any(stage.ended for stage in self.stages)
+
+    def _failing(self, at: int, error: PipelineError) -> Steps[Sequence[Any]]:
+        """The end, because stage `at` has raised `error`."""
+        self._done = True
+        return self._ending(at, _Cause(), error)
+
+    def _finishing(self, why: StreamError | None) -> Steps[Sequence[Any]]:
+        """The end, because nothing more will come."""
+        self._done = True
+        return self._ending(0, _Cause(why, untold=why))
+
+    def _ending(self, at: int, cause: "_Cause", error: PipelineError | None = None) -> Steps[Sequence[Any]]:
+        """The end of the stages from `at` on, of which the first may have raised `error`."""
+        out: list[Any] = []
+        items: Sequence[Any] = ()
+        while at < len(self.stages):
+            made: Sequence[Any] = ()
+            try:
+                if items:
+                    made = yield partial(self.stages[at].receive, items)
+            except PipelineError as raised:
+                error = raised
+            if error is not None:
+                passed, at, error = yield from self._passing(at, error)
+                out.extend(passed)
+                cause.failed(error)
+                error = None
+            items = yield from _closing(self.stages[at], made, cause)
+            at += 1
+        return cause.settled([*out, *items])
+
+    def _passing(self, at: int, error: PipelineError) -> Steps[tuple[Sequence[Any], int, PipelineError]]:
+        """What stage `at` had made before its error goes on as ever; a later stage that breaks at it failed first.
+
+        What came of it, and which stage failed first with which error.
+        """
+        items = error.made
+        for later in range(at + 1, len(self.stages)):
+            if not items:
+                break
+            try:
+                items = yield partial(self.stages[later].receive, items)
+            except PipelineError as earlier:
+                return (yield from self._passing(later, earlier))
+        return items, at, error
+
+    def _idling(self) -> Steps[Sequence[Any]]:
+        """What the stages say while nothing comes, each one's word given to those behind it."""
+        items: Sequence[Any] = ()
+        for at, stage in enumerate(self.stages):
+            calls = [partial(stage.receive, items), stage.idle] if items else [stage.idle]
+            try:
+                items = yield from joined(calls)
+            except PipelineError as error:
+                return (yield from self._failing(at, error))
+        return items
+
+
+class Chain(Joint, Stage[Any, Any]):  # type: ignore[override]  # `held` and `ended` are computed here, stored elsewhere
+    """Stages run one behind the other, each given what the one before it made. Failure is as `Joint` says."""
+
+    __slots__ = ("_receives",)
+
+    def __init__(self, stages: Sequence[Stage[Any, Any]]) -> None:
+        super().__init__(stages)
+        self._receives = tuple(stage.receive for stage in stages)
 
     def receive(self, items: Sequence[Any]) -> Sequence[Any]:
         if self._done:
             return ()
-        receives = self._receives
         at = 0
         try:
-            for receive in receives:
+            for receive in self._receives:
                 items = receive(items)
                 if not items:
                     return ()
                 at += 1
         except PipelineError as error:
-            return self._fail(at, error)
+            return run(self._failing(at, error))
         return items
 
     def receive_eof(self, cause: StreamError | None = None) -> Sequence[Any]:
-        if self._done:
-            return ()
-        self._done = True
-        return self._end(0, (), cause)
+        return () if self._done else run(self._finishing(cause))
 
     def idle(self) -> Sequence[Any]:
-        if self._done:
-            return ()
-        items: Sequence[Any] = ()
-        for at, stage in enumerate(self.stages):
-            try:
-                said = stage.idle()
-                items = [*stage.receive(items), *said] if items else said
-            except PipelineError as error:
-                return self._fail(at, error)
-        return items
-
-    def _fail(self, at: int, error: PipelineError) -> Sequence[Any]:
-        self._done = True
-        cause = cause_of(error)
-        stage = self.stages[at]
-        return self._end(at + 1, *with_held([*error.made], held_at_failure(stage, cause), cause))
-
-    def _end(self, at: int, items: Sequence[Any], cause: StreamError | None) -> Sequence[Any]:
-        """The end, from stage `at` on: `items` came last, `cause` still looks for the stage that makes it an event."""
-        for stage in self.stages[at:]:
-            out: list[Any] = []
-            try:
-                if items:
-                    out.extend(stage.receive(items))
-            except PipelineError as error:
-                out.extend(error.made)
-                cause = cause or cause_of(error)
-            try:
-                held = stage.receive_eof(cause)
-            except PipelineError as error:
-                held = error.made
-                cause = cause or cause_of(error)
-            items, cause = with_held(out, held, cause)
-        return items
+        return () if self._done else run(self._idling())
 
 
 def parts(stage: Stage[Any, Any]) -> tuple[Stage[Any, Any], ...]:
@@ -217,17 +246,92 @@ def cause_of(error: PipelineError) -> StreamError:
     return StreamError(error.kind, str(error), error.code, error.retryable)
 
 
-def held_at_failure(stage: Stage[Any, Any], cause: StreamError) -> Sequence[Any]:
-    """What a stage that has just failed still held; if that fails too, it is passed over."""
+def run(steps: Steps[Result]) -> Result:
+    """Make the calls of a rule; what the rule returns."""
+    step = resume(steps, None)
+    while not isinstance(step, Done):
+        try:
+            answer = step()
+        except PipelineError as error:
+            answer = error
+        step = resume(steps, answer)
+    return step.result
+
+
+@define
+class Done(Generic[Result]):
+    """A rule has made its last call."""
+
+    result: Result
+
+
+def resume(steps: Steps[Result], answer: Any) -> Call | Done[Result]:
+    """A rule's next call, given what came of the last one: its answer, or the error of ours it raised."""
     try:
-        return stage.receive_eof(cause)
-    except PipelineError as again:
-        return again.made
+        if isinstance(answer, PipelineError):
+            return steps.throw(answer)
+        return next(steps) if answer is None else steps.send(answer)
+    except StopIteration as end:
+        return Done(end.value)
 
 
-def with_held(
-    out: list[Any], held: Sequence[Any], cause: StreamError | None
-) -> tuple[list[Any], StreamError | None]:
-    """`out` and `held` joined, and the cause while it is not among them."""
-    out.extend(held)
-    return out, None if cause is not None and any(item is cause for item in held) else cause
+def joined(calls: Iterable[Call]) -> Steps[Sequence[Any]]:
+    """The answers of several calls in one list. An error of ours says what had been made before it."""
+    out: list[Any] = []
+    try:
+        for call in calls:
+            out.extend((yield call))
+    except PipelineError as error:
+        error.after([*out, *error.made])
+        raise
+    return out
+
+
+def told_at_end(on_end: Call, cause: StreamError | None) -> Steps[Sequence[Event]]:
+    """What a stage of events still held, and the cause, if there is one: the one given, else what `on_end` raised."""
+    try:
+        held = yield from joined((on_end,))
+    except PipelineError as error:
+        held, cause = error.made, cause or cause_of(error)
+    return held if cause is None else [*held, cause]
+
+
+@define
+class _Cause:
+    """Why a chain ends: the first cause, if there is one."""
+
+    first: StreamError | None = None
+    error: PipelineError | None = None
+    """What was raised in the chain; None if the cause was given from outside."""
+    untold: StreamError | None = field(default=None, kw_only=True)
+    """The first cause, while no event tells of it."""
+
+    def failed(self, error: PipelineError) -> None:
+        """A stage raised an error. Unless the stage had passed the first cause on, it is to be told (again)."""
+        if self.first is None:
+            self.first, self.error = cause_of(error), error
+        self.untold = self.first
+        self.seen_in(error.made)
+
+    def seen_in(self, items: Sequence[Any]) -> None:
+        """Note whether an event tells of the cause."""
+        if any(item is self.untold for item in items):
+            self.untold = None
+
+    def settled(self, items: Sequence[Any]) -> Sequence[Any]:
+        """What came of the end. Raises an error of the chain that no event tells of."""
+        if self.untold is not None and self.error is not None:
+            raise self.error.after(items)
+        return items
+
+
+def _closing(stage: Any, made: Sequence[Any], cause: _Cause) -> Steps[Sequence[Any]]:
+    """The end of one stage: what it made last, and what it held, which is passed over if that fails too."""
+    cause.seen_in(made)
+    try:
+        held = yield partial(stage.receive_eof, cause.untold)
+    except PipelineError as error:
+        cause.failed(error)
+        held = error.made
+    cause.seen_in(held)
+    return [*made, *held]

@@ -107,9 +107,16 @@ class SSEDecoder(Stage[bytes, Frame]):
         if self.ended:
             return ()
         self.ended = True
+        try:
+            return self._last(cause)
+        finally:
+            self._block.clear()
+            self._junk.clear()
+
+    def _last(self, cause: StreamError | None) -> Sequence[Frame]:
+        """What the unfinished event is worth; if there was never a frame, what all that came is worth."""
         made: list[Frame] = []
         block = bytes(self._block)
-        self._block.clear()
         before, _, last = block.rpartition(b"\n")
         cut = any(beginning.startswith(last) for beginning in BEGINNINGS)
         name, data, junk = fields(before if cut else block)
@@ -122,7 +129,6 @@ class SSEDecoder(Stage[bytes, Frame]):
         if made:
             self._forget()
         body = bytes(self._junk.strip())
-        self._junk.clear()
         if not body:
             return made
         if body[:1] in (b"{", b"[") and is_json(body, self.limits.json_depth):
@@ -216,6 +222,8 @@ class SSEEncoder(Stage[Frame, bytes]):
     ended: bool = field(init=False, default=False)
 
     def receive(self, items: Sequence[Frame]) -> Sequence[bytes]:
+        if self.ended:
+            return ()
         out: list[bytes] = []
         for frame in items:
             data = frame.data
@@ -261,7 +269,7 @@ def uniform(data: bytes, end: int) -> list[Frame]:
 
 
 def fields(block: bytes) -> tuple[bytes, bytes, list[bytes]]:
-    """A block's event name, its data, and the lines that are neither blank nor a comment nor a known field."""
+    """A block's event name, its data, and the lines that are neither empty nor a comment nor a known field."""
     name = b""
     data: list[bytes] = []
     junk: list[bytes] = []
@@ -271,7 +279,7 @@ def fields(block: bytes) -> tuple[bytes, bytes, list[bytes]]:
             data.append(value.removeprefix(b" "))
         elif key == b"event":
             name = value.removeprefix(b" ")
-        elif key.strip() and key not in (b"id", b"retry"):
+        elif key and key not in (b"id", b"retry"):
             junk.append(line)
     return name, b"\n".join(data), junk
 

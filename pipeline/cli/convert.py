@@ -1,0 +1,172 @@
+"""`convert`: one recorded answer stream becomes what a client of another dialect would have received."""
+
+import argparse
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from functools import cache, reduce
+from itertools import pairwise
+from operator import or_
+from typing import Any
+
+from attrs import define, field
+
+from pipeline.cli.jobs import run_jobs
+from pipeline.cli.options import (
+    OPTIONS,
+    Command,
+    Conversion,
+    ConvertOptions,
+    Recipe,
+    add_conversion,
+    contents,
+    conversion_of,
+    job_files,
+    json_object,
+    opened,
+)
+from pipeline.dialect import NO_REQUEST, Dialect, RequestFacts, dialect
+from pipeline.errors import ClientError, PipelineError, StageError
+from pipeline.jsontext import dumps
+from pipeline.ledger import Ledger
+from pipeline.limits import DEFAULT_LIMITS
+from pipeline.outcome import Outcome, Verdict
+from pipeline.stage import Stage
+from pipeline.testing import cut
+
+EXIT = {Verdict.COMPLETE: 0, Verdict.CUT: 3, Verdict.FAILED: 4}
+"""What the single command exits with; 2 is argparse's word for a wrong usage."""
+
+known = cache(dialect)
+"""The installed dialects, each looked up once a process."""
+
+
+def hop(
+    recipe: Recipe, upstream: Dialect, client: Dialect, *, facts: RequestFacts, run: "Run", options: ConvertOptions
+) -> Stage[bytes, bytes]:
+    """The chain between two dialects: the one place that calls the recipe.
+
+    Raises `ClientError` if a dialect cannot stand where it is asked to.
+    """
+    outcome = Outcome()
+    run.outcomes.append(outcome)
+    try:
+        return recipe(upstream, client, facts=facts, ledger=run.ledger, limits=DEFAULT_LIMITS, outcome=outcome)
+    except PipelineError as error:
+        raise ClientError(f"cannot convert {upstream.name} to {client.name}: {error}") from error
+
+
+@define
+class Run:
+    """One conversion under way: fresh stages, and what they say of it."""
+
+    ledger: Ledger = field(init=False, factory=Ledger)
+    outcomes: list[Outcome] = field(init=False, factory=list)
+
+    @property
+    def ending(self) -> Verdict:
+        """How the stream ended. Of several hops the first that saw it go wrong knows best what it was.
+
+        Raises `StageError` if no stage said so: our fault.
+        """
+        verdicts = [outcome.verdict for outcome in self.outcomes]
+        whole = None if None in verdicts else Verdict.COMPLETE
+        ending = next((verdict for verdict in verdicts if verdict not in (None, Verdict.COMPLETE)), whole)
+        if ending not in EXIT:
+            raise StageError(f"the chain ended with the verdict {ending}, which no recorded stream can have")
+        return ending
+
+    def chain(self, conversion: Conversion, recipe: Recipe) -> Stage[bytes, bytes]:
+        """Fresh stages for a conversion.
+
+        Raises `ClientError` if a dialect is unknown or cannot stand where it is asked to, or the request is none.
+        """
+        passed = [known(name) for name in conversion.hops]
+        facts, request = NO_REQUEST, conversion.request
+        if request is not None:
+            facts = passed[-1].facts(json_object(f"the request {request!r}", contents(request)))
+        options = conversion.options
+        hops = [hop(recipe, up, down, facts=facts, run=self, options=options) for up, down in pairwise(passed)]
+        return reduce(or_, hops)
+
+
+def play_through(
+    reads: Sequence[bytes],
+    chain: Stage[bytes, bytes],
+    send: Callable[[bytes], object],
+    note: Callable[[bytes], object] | None = None,
+) -> None:
+    """Send what a chain makes of the reads, and note how far it has come after each read and at the end."""
+    came = went = 0
+
+    def passed(items: Sequence[bytes]) -> None:
+        nonlocal went
+        if items:
+            out = b"".join(items)
+            went += len(out)
+            send(out)
+        if note is not None:
+            note(dumps({"in": came, "out": went, "held": chain.held}) + b"\n")
+
+    for read in reads:
+        came += len(read)
+        passed(chain.receive((read,)))
+        if chain.ended:
+            break
+    passed(chain.receive_eof())
+
+
+def convert_job(members: Mapping[str, Any], recipe: Recipe) -> dict[str, Any]:
+    """One job of `convert --jobs`: the output file is written, the ending and the ledger come back."""
+    job = job_files(members)
+    conversion = conversion_of(members)
+    run = Run()
+    chain = run.chain(conversion, recipe)
+    reads = cut(contents(job.input), conversion.chunk)
+    with ExitStack() as files:
+        out = files.enter_context(opened(job.output, "wb"))
+        note = None if conversion.trace is None else files.enter_context(opened(conversion.trace, "wb")).write
+        play_through(reads, chain, out.write, note)
+    return {"ending": run.ending, "ledger": run.ledger.as_dicts()}
+
+
+def convert_stdin(given: Mapping[str, Any], recipe: Recipe) -> int:
+    """`convert < in > out`. Each piece of output is flushed as it is made."""
+    options = {name: given[name] for name in OPTIONS if name in given}
+    conversion = conversion_of({**given, "options": options})
+    run = Run()
+    chain = run.chain(conversion, recipe)
+    client = sys.stdout.buffer
+
+    def send(out: bytes) -> None:
+        client.write(out)
+        client.flush()
+
+    with ExitStack() as files:
+        ledger = files.enter_context(opened(given["ledger"], "wb")) if "ledger" in given else None
+        note = None if conversion.trace is None else files.enter_context(opened(conversion.trace, "wb")).write
+        play_through(cut(sys.stdin.buffer.read(), conversion.chunk), chain, send, note)
+        if ledger is not None:
+            ledger.write(dumps(run.ledger.as_dicts()) + b"\n")
+    return EXIT[run.ending]
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """The command's flags."""
+    add_conversion(parser)
+    parser.add_argument("--ledger", metavar="FILE", help="write the losses (a JSON list)")
+    parser.add_argument("--jobs", metavar="FILE", help="many at once: a JSON line a job; goes alone")
+
+
+def convert(args: argparse.Namespace, recipe: Recipe) -> int:
+    """Run the command; its exit code is how the stream ended, or 1 if a job broke."""
+    flags = ("from", "to", "via", "request", "chunk", "trace", "ledger", *OPTIONS)
+    given = {name: value for name, value in vars(args).items() if name in flags}
+    if "jobs" not in args:
+        return convert_stdin(given, recipe)
+    if given:
+        raise ClientError(f"--jobs goes alone; each job says its own {', '.join(given)}")
+    return run_jobs(args.jobs, lambda members: convert_job(members, recipe))
+
+
+COMMAND = Command("turn a recorded answer stream into another dialect's", arguments, convert)
