@@ -1,10 +1,13 @@
 """A provider's error object as an event."""
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pipeline.errors import RETRYABLE, ErrorKind, kind_of_status
 from pipeline.events import StreamError
+
+_HTTP_STATUS = re.compile("[45][0-9]{2}")
 
 
 def failure(error: Any, around: Mapping[str, Any], kinds: Mapping[str, ErrorKind]) -> StreamError:
@@ -27,9 +30,9 @@ def stated(message: Any, words: Sequence[Any], code: Any, kinds: Mapping[str, Er
     """An error from its message, the words that name its class, and its code."""
     named = [word for word in words if isinstance(word, str) and word]
     kind = next((found for word in named if (found := kinds.get(word.lower())) is not None), None)
-    number = code if isinstance(code, int) else int(code) if isinstance(code, str) and code.isdecimal() else 0
     if kind is None:
-        kind = kind_of_status(number) if 400 <= number < 600 else ErrorKind.API
+        number = int(code) if isinstance(code, int | str) and _HTTP_STATUS.fullmatch(str(code)) else 0
+        kind = kind_of_status(number) if number else ErrorKind.API
     text = _message(message) or (f"the upstream failed: {named[0]}" if named else "the upstream failed")
     return StreamError(kind, text, str(code) if code else "".join(named[:1]), kind in RETRYABLE)
 

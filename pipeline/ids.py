@@ -17,16 +17,20 @@ class CallIds:
     """Who records a change."""
     ledger: Ledger
     limits: Limits
-    _taken: set[str] = field(init=False, factory=set)
+    _taken: dict[str, int] = field(init=False, factory=dict)
+    """The ids that were given, and how often each was wanted."""
 
     def unique(self, wanted: str) -> str:
         """The id, or one with a suffix if it is taken, or a minted one if there is none."""
-        unique, nth = wanted or f"call_{secrets.token_hex(12)}", 2
+        if not wanted:
+            wanted = f"call_{secrets.token_hex(12)}"
+        unique = wanted
         while unique in self._taken:
-            unique, nth = f"{wanted}_{nth}", nth + 1
-        if wanted and unique != wanted:
+            self._taken[wanted] += 1
+            unique = f"{wanted}_{self._taken[wanted]}"
+        if unique != wanted:
             self.ledger.record(self.stage, "tool use id", "renamed", "two calls have the same id")
-        self._taken.add(unique)
+        self._taken[unique] = 1
         return unique
 
     def check(self, *words: str) -> None:

@@ -1,6 +1,7 @@
 """Which fragment belongs to which call, and when a call may begin."""
 
 import re
+import secrets
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -9,7 +10,6 @@ from attrs import define, field
 from pipeline.arguments import Arguments
 from pipeline.errors import LimitExceeded, UpstreamError
 from pipeline.events import ArgumentsDelta, BlockStart, BlockStop, Event, ToolKind, ToolUseBlock
-from pipeline.ids import CallIds
 from pipeline.jsontext import dumps, exact, is_whole
 from pipeline.ledger import Ledger
 from pipeline.limits import Limits
@@ -111,10 +111,7 @@ class Calls:
     held: int = field(init=False, default=0)
     _order: list[Call] = field(init=False, factory=list)
     _by_place: dict[int | str, Call] = field(init=False, factory=dict)
-    _ids: CallIds = field(init=False)
-
-    def __attrs_post_init__(self) -> None:
-        self._ids = CallIds("ChatNormalizer", self.ledger, self.limits)
+    _ids: set[str] = field(init=False, factory=set)
 
     def add(self, fragment: Fragment, out: list[Event]) -> None:
         """Take one fragment.
@@ -128,7 +125,10 @@ class Calls:
             call.id = fragment.id
         if fragment.name and not call.name:
             call.name = fragment.name
-        self._ids.check(fragment.id, fragment.name)
+        if len(fragment.id) > self.limits.id_chars or len(fragment.name) > self.limits.id_chars:
+            raise LimitExceeded(
+                f"a call's id or name is longer than {self.limits.id_chars} characters", code="id_chars"
+            )
         if fragment.text:
             call.spoken = True
             if call.place is None:
@@ -235,7 +235,7 @@ class Calls:
 
     def _begin(self, call: Call, text: str, out: list[Event]) -> None:
         call.index = next(self.indexes)
-        out.append(BlockStart(call.index, ToolUseBlock(self._ids.unique(call.id), call.name, call.kind)))
+        out.append(BlockStart(call.index, ToolUseBlock(self._unique(call.id), call.name, call.kind)))
         out.extend(ArgumentsDelta(call.index, earlier) for earlier in call.waiting)
         self.held -= sum(map(len, call.waiting))
         call.waiting = []
@@ -249,6 +249,16 @@ class Calls:
             raise LimitExceeded(
                 f"more than {self.limits.held_bytes} bytes of arguments wait for their call's name", code="held_bytes"
             )
+
+    def _unique(self, wanted: str) -> str:
+        """The id, or one with a suffix if it is taken, or a minted one if there is none."""
+        unique, nth = wanted or f"call_{secrets.token_hex(12)}", 2
+        while unique in self._ids:
+            unique, nth = f"{wanted}_{nth}", nth + 1
+        if wanted and unique != wanted:
+            self.ledger.record("ChatNormalizer", "tool_calls[].id", "renamed", "two calls have the same id")
+        self._ids.add(unique)
+        return unique
 
 
 def _place(index: Any) -> int | str | None:

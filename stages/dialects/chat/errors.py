@@ -1,10 +1,10 @@
 """Errors as Chat servers write them, in a stream or as a body."""
 
+from collections.abc import Mapping
 from typing import Any
 
-from pipeline.errors import RETRYABLE, ErrorKind
+from pipeline.errors import RETRYABLE, ErrorKind, kind_of_status
 from pipeline.events import StreamError
-from pipeline.failure import failure, stated
 
 KINDS: dict[str, ErrorKind] = {
     "authentication_error": ErrorKind.AUTHENTICATION,
@@ -61,17 +61,17 @@ def error_in(chunk: Any, name: bytes = b"") -> StreamError | None:
     if not isinstance(chunk, dict):
         return None
     if error := chunk.get("error"):
-        return failure(error, chunk, KINDS)
+        return _error(error, chunk)
     if chunk.get("object") == "error" or (name == b"error" and not chunk.get("choices")):
-        return failure(chunk, chunk, KINDS)
+        return _error(chunk, chunk)
     status = chunk.get("base_resp")
     if isinstance(status, dict) and status.get("status_code"):
-        return stated(status.get("status_msg"), (), status.get("status_code"), KINDS)
+        return _made(status.get("status_msg"), (), status.get("status_code"))
     if "choices" not in chunk and "usage" not in chunk:
         if (several := chunk.get("errors")) and isinstance(several, list):
-            return failure(several, chunk, KINDS)
+            return _error(several, chunk)
         if (message := chunk.get("detail") or chunk.get("message")) and not isinstance(message, dict):
-            return failure({**chunk, "message": message}, chunk, KINDS)
+            return _error({**chunk, "message": message}, chunk)
     return None
 
 
@@ -81,3 +81,33 @@ def failed_finish(reason: str) -> StreamError | None:
     if kind is None:
         return None
     return StreamError(kind, f"the upstream ended with finish reason {reason!r}", reason, kind in RETRYABLE)
+
+
+def _error(error: Any, around: Mapping[str, Any]) -> StreamError:
+    if isinstance(error, list):
+        error = error[0]
+    if not isinstance(error, dict):
+        return _made(error, (around.get("type"),), around.get("code"))
+    words = (error.get("code"), error.get("type"), error.get("status"))
+    return _made(error.get("message") or error.get("detail"), words, error.get("code") or error.get("status_code"))
+
+
+def _made(message: Any, words: tuple[Any, ...], code: Any) -> StreamError:
+    named = [word for word in words if isinstance(word, str) and word]
+    kind = next((found for word in named if (found := KINDS.get(word.lower())) is not None), None)
+    number = code if isinstance(code, int) else int(code) if isinstance(code, str) and code.isdecimal() else 0
+    if kind is None:
+        kind = kind_of_status(number) if 400 <= number < 600 else ErrorKind.API
+    text = _message(message) or (f"the upstream failed: {named[0]}" if named else "the upstream failed")
+    return StreamError(kind, text, str(code) if code else "".join(named[:1]), kind in RETRYABLE)
+
+
+def _message(message: Any) -> str:
+    """A message as text: FastAPI's `detail` is a list of objects."""
+    if isinstance(message, str):
+        return message
+    if isinstance(message, list):
+        return "; ".join(filter(None, map(_message, message)))
+    if isinstance(message, dict):
+        return _message(message.get("message") or message.get("msg"))
+    return ""

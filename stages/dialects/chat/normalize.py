@@ -7,7 +7,7 @@ from typing import Any, Final
 from attrs import define, field
 
 from pipeline.dialect import NO_REQUEST, RequestFacts
-from pipeline.errors import ErrorKind, PipelineError
+from pipeline.errors import ErrorKind, PipelineError, UpstreamError
 from pipeline.events import (
     AnnotationDelta,
     Block,
@@ -28,14 +28,12 @@ from pipeline.events import (
     TextDelta,
     Usage,
 )
-from pipeline.halves import Halves
-from pipeline.jsontext import is_whole, loads
+from pipeline.jsontext import is_whole, loads, several
 from pipeline.ledger import Ledger
 from pipeline.limits import DEFAULT_LIMITS, Limits
-from pipeline.payload import payloads
 from pipeline.stage import Stage
 from stages.dialects.chat.calls import LEGACY, Calls, Fragment, exact_entries, fragments_of
-from stages.dialects.chat.content import Piece, pieces_of, reasoning_of, said_alone, unread_members
+from stages.dialects.chat.content import Halves, Piece, pieces_of, reasoning_of, said_alone, unread_members
 from stages.dialects.chat.errors import error_in, failed_finish
 from stages.dialects.chat.usage import usage_of
 
@@ -109,9 +107,7 @@ class ChatNormalizer(Stage[Frame, Event]):
                 name, value = said_alone(chunk)
                 if name == "content" and self._text >= 0 and self._is_plain(frame, value):
                     out.append(TextDelta(self._text, value))
-                elif (
-                    name in ("reasoning_content", "reasoning") and self._reasoning >= 0 and self._is_plain(frame, value)
-                ):
+                elif name in ("reasoning_content", "reasoning") and self._reasoning >= 0 and self._is_plain(frame, value):
                     out.append(ReasoningDelta(self._reasoning, value))
                 elif name != "tool_calls" or frame.name or not self._goes_on(value, out):
                     made = len(out)
@@ -146,7 +142,19 @@ class ChatNormalizer(Stage[Frame, Event]):
 
     def _no_json(self, frame: Frame, out: list[Event]) -> None:
         """The end, a keep-alive, JSON texts that lack a blank line between them, or a broken frame."""
-        chunks, end = payloads(frame.data, DONE, "ChatNormalizer", self.ledger)
+        data = frame.data.strip()
+        if data == DONE:
+            self._done(out)
+            return
+        if not data.startswith((b"{", b"[")):
+            self.ledger.record("ChatNormalizer", "frame", "ignored", "data that is no JSON")
+            return
+        end = data.endswith(DONE)
+        try:
+            chunks = list(several(data[: -len(DONE)] if end else data))
+        except ValueError as error:
+            raise UpstreamError("a frame starts like JSON and does not parse", code="invalid_json") from error
+        self.ledger.record("ChatNormalizer", "frame", "parted", "several JSON texts in one frame")
         for chunk in chunks:
             if not self.ended:
                 self._chunk(chunk, frame, out)
