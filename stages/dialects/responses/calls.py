@@ -27,7 +27,8 @@ class CallItem(Item):
 
     kind: ToolKind = ToolKind.FUNCTION
     voice: Voice = field(init=False, factory=lambda: Voice(ArgumentsDelta))
-    _call_id: str = field(init=False, default="")
+    call_id: str = field(init=False, default="")
+    """What its result will name."""
     _name: str = field(init=False, default="")
     _waiting: list[str] = field(init=False, factory=list)
     _cut: bool = field(init=False, default=False)
@@ -67,11 +68,10 @@ class CallItem(Item):
 
     def done(self, item: Mapping[str, Any], out: list[Event]) -> None:
         self.ended = True
-        status = item.get("status")
+        status, whole = item.get("status"), self._text(item)
         self._cut = status in CUT_STATUSES
-        if self._cut or self.voice.index < 0 or not self.voice:
-            return  # what was cut, or has not spoken, may still be told more
-        whole = self._text(item)
+        if self._cut or self.voice.index < 0 or not whole:
+            return  # what was cut, or is not told whole, may still be told more
         said_whole = self.kind is ToolKind.CUSTOM or status == "completed"
         if said_whole or is_object(whole, self.writer.limits.json_depth):
             self._stop(self.voice, out, True)
@@ -99,23 +99,21 @@ class CallItem(Item):
         told = item.get("name")
         return (not self._name or told in (self._name, None, "")) and self.voice.agrees([self._text(item)])
 
-    def answers_to(self, call_id: Any) -> bool:
-        """Whether it is the call of that id."""
-        return bool(self._call_id) and self._call_id == call_id
-
     def voices(self) -> Iterable[Voice]:
         return (self.voice,)
 
     def _learn(self, said: Mapping[str, Any]) -> None:
         """An id and a name, once they are told; an empty one says nothing."""
-        self._call_id = self._call_id or _word(said.get("call_id"))
+        self.call_id = self.call_id or _word(said.get("call_id"))
         self._name = self._name or _word(said.get("name"))
-        self.writer.ids.check(self._call_id, self._name)
+        self.writer.ids.check(self.call_id, self._name)
 
     def _open(self, out: list[Event]) -> None:
         if self.voice.index >= 0:
             return
-        name = self.writer.ids.unique(self._call_id or self.id)
+        name = self.call_id or self.id
+        self.writer.ids.check(name)
+        name = self.writer.ids.unique(name)
         self.voice.index = self.writer.open(ToolUseBlock(name, self._name, self.kind), out)
         self.writer.called = True
         out.extend(ArgumentsDelta(self.voice.index, text) for text in self._waiting)

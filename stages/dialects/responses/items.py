@@ -92,13 +92,13 @@ class Item(ABC):
             self.snapshot(self.announcement, out)
         self.end(out, complete=complete)
 
+    @abstractmethod
     def agrees(self, item: Mapping[str, Any]) -> bool:
         """Whether `item` may be this one, told later under another id."""
-        return True
 
+    @abstractmethod
     def voices(self) -> Iterable[Voice]:
         """Its texts."""
-        return ()
 
     def flush(self, out: list[Event]) -> None:
         """Halves of characters whose other half never came."""
@@ -310,6 +310,9 @@ class HostedItem(Item):
 
     def agrees(self, item: Mapping[str, Any]) -> bool:
         return item.get("type") == (self._whole or self.announcement).get("type")
+
+    def voices(self) -> Iterable[Voice]:
+        return ()
 
 
 def _parts(content: Any) -> Sequence[Mapping[str, Any]]:

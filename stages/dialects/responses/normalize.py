@@ -81,6 +81,8 @@ class ResponsesNormalizer(Stage[Frame, Event]):
         out: list[Event] = []
         try:
             for frame in items:
+                if self.ended:
+                    break
                 try:
                     event = loads(frame.data, self.limits.json_depth)
                 except ValueError:
@@ -94,8 +96,6 @@ class ResponsesNormalizer(Stage[Frame, Event]):
                     self._event(event, frame, out)
                 if len(out) == made:
                     out.append(Carry(NAME, frame))
-                if self.ended:
-                    break
         except PipelineError as error:
             raise error.after(out) from error.__cause__
         return out
@@ -190,7 +190,7 @@ class ResponsesNormalizer(Stage[Frame, Event]):
         voice = item.refusal if event["type"] == REFUSAL_DELTA else item.text
         if event.get("logprobs"):
             self._writer.lose("logprobs", "no event carries them")
-        self._remember(event, voice, item.add(voice, _part(event), _string(event, "delta"), out))
+        self._remember(event, voice, item.add(voice, _part(event), self._delta(event), out))
 
     def _part_done(self, event: Mapping[str, Any], out: list[Event]) -> None:
         part = event.get("part", event)
@@ -208,8 +208,7 @@ class ResponsesNormalizer(Stage[Frame, Event]):
 
     def _reasoning(self, event: Mapping[str, Any], out: list[Event]) -> None:
         item = self._output.about(ReasoningItem, event)
-        text = _string(event, "delta")
-        self._remember(event, item.voice, item.add(_member(event), _part(event), text, out))
+        self._remember(event, item.voice, item.add(_member(event), _part(event), self._delta(event), out))
 
     def _reasoning_done(self, event: Mapping[str, Any], out: list[Event]) -> None:
         part = event.get("part", event)
@@ -218,7 +217,12 @@ class ResponsesNormalizer(Stage[Frame, Event]):
 
     def _arguments(self, event: Mapping[str, Any], out: list[Event]) -> None:
         item = self._call(event)
-        self._remember(event, item.voice, item.add(_string(event, "delta"), out))
+        self._remember(event, item.voice, item.add(self._delta(event), out))
+
+    def _delta(self, event: Mapping[str, Any]) -> str:
+        if not isinstance(event.get("delta"), str):
+            self._writer.lose("delta", "no text")
+        return _string(event, "delta")
 
     def _arguments_done(self, event: Mapping[str, Any], out: list[Event]) -> None:
         self._call(event).arguments_done(event, out)

@@ -55,8 +55,9 @@ class Opaque:
 
 def reasoning_item(name: str, member: str, texts: Sequence[str], blob: str = "") -> dict[str, Any]:
     """A reasoning item with the parts of its text in `member`: `summary` or `content`."""
-    parts = [{"type": PART_TYPES[member], "text": text} for text in texts]
-    item: dict[str, Any] = {"id": name, "type": "reasoning", "summary": [], member: parts}
+    item: dict[str, Any] = {"id": name, "type": "reasoning", "summary": []}
+    if texts:
+        item[member] = [{"type": PART_TYPES[member], "text": text} for text in texts]
     if blob:
         item["encrypted_content"] = blob
     return item

@@ -28,15 +28,17 @@ AnyItem = TypeVar("AnyItem", bound=Item)
 class Output:
     """The items of a message, in order of first appearance.
 
-    An item is told by its place (`output_index`) among those of its class; by its id where there is no place, or where
-    several items share one; where there is neither, it is the last of its class. Some servers change an item's id with
-    every event.
+    An item is told by its place (`output_index`) among those of its class, since some servers change its id with every
+    event; by an id that is known, where there is no place or it has another; where there is neither, it is the last of
+    its class.
     """
 
     writer: Writer
     items: list[Item] = field(init=False, factory=list)
     _by_place: dict[tuple[type[Item], int], Item] = field(init=False, factory=dict)
     _by_id: dict[tuple[type[Item], str], Item] = field(init=False, factory=dict)
+    _by_call: dict[str, Item] = field(init=False, factory=dict)
+    """The calls by the id that their result will name, at the end of the message."""
 
     def about(self, cls: type[AnyItem], event: Mapping[str, Any]) -> AnyItem:
         """The item of that class which an event is about, a new one if need be."""
@@ -53,7 +55,7 @@ class Output:
         found = self._find(cls, place, name)
         if found is None and place is None and not name and not announced:
             found = self._last(cls)
-        if found is not None and self._is_other(found, item, name, announced):
+        if found is not None and self._is_other(found, item, place, announced):
             found = None
         if found is None:
             found = self._new(cls, place, name)
@@ -69,6 +71,8 @@ class Output:
         """
         told = [(at, item, class_of(item)) for at, item in enumerate(output) if isinstance(item, dict)]
         free = dict.fromkeys(self.items)
+        calls = (item for item in reversed(self.items) if isinstance(item, CallItem))
+        self._by_call = {call.call_id: call for call in calls if call.call_id}
         pairs: dict[int, Item] = {}
         for candidates in (self._of_same_id, self._at_same_place, self._fitting, self._at_place):
             for at, item, cls in told:
@@ -93,16 +97,11 @@ class Output:
         at_place = None if place is None else self._by_place.get((cls, place))
         if at_place is not None and (not name or at_place.id == name):
             return at_place
-        named = self._by_id.get((cls, name))
-        if named is not None and (at_place is None or named.place == place):
-            return named
-        return at_place
+        return self._by_id.get((cls, name), at_place)
 
     def _of_same_id(self, cls: type[Item], item: Mapping[str, Any], at: int, free: Collection[Item]) -> Iterable[Item]:
-        if call_id := _word(item.get("call_id")):
-            yield from (known for known in free if isinstance(known, CallItem) and known.answers_to(call_id))
-        if (named := self._by_id.get((cls, _word(item.get("id"))))) is not None:
-            yield named
+        named = (self._by_call.get(_word(item.get("call_id"))), self._by_id.get((cls, _word(item.get("id")))))
+        return filter(None, named)
 
     def _at_same_place(
         self, cls: type[Item], item: Mapping[str, Any], at: int, free: Collection[Item]
@@ -116,11 +115,12 @@ class Output:
         known = self._by_place.get((cls, at))
         return () if known is None else (known,)
 
-    def _is_other(self, known: Item, item: Mapping[str, Any], name: str, announced: bool) -> bool:
-        """Whether `item` is not the one that is known at its place."""
+    def _is_other(self, known: Item, item: Mapping[str, Any], place: int | None, announced: bool) -> bool:
+        """Whether `item` is not the one that its place or its id names."""
         if announced:
-            return known.ended or (bool(known.announcement) and known.id != name)
-        return known.ended and isinstance(known, CallItem) and not known.answers_to(item.get("call_id"))
+            elsewhere = None not in (place, known.place) and known.place != place
+            return known.ended or elsewhere or (bool(known.announcement) and known.id != item.get("id"))
+        return known.ended and isinstance(known, CallItem) and known.call_id != item.get("call_id")
 
     def _last(self, cls: type[Item]) -> Item | None:
         return next((item for item in reversed(self.items) if type(item) is cls and not item.ended), None)
@@ -131,7 +131,6 @@ class Output:
     def _new(self, cls: type[AnyItem], place: int | None, name: str) -> AnyItem:
         if len(self.items) >= self.writer.limits.blocks:
             raise LimitExceeded(f"the message has more than {self.writer.limits.blocks} items", code="blocks")
-        self.writer.ids.check(name)
         item = cls(self.writer, place, name)
         self.items.append(item)
         if place is not None:
