@@ -22,6 +22,7 @@ from pipeline.events import (
     StreamError,
     TextBlock,
     TextDelta,
+    ToolUseBlock,
     Usage,
 )
 from pipeline.ledger import Ledger
@@ -33,6 +34,7 @@ from tests.responses_stream import (
     Json,
     added,
     arguments,
+    arguments_done,
     call,
     created,
     custom,
@@ -42,6 +44,7 @@ from tests.responses_stream import (
     frame,
     message,
     normalized,
+    raw,
     reasoning,
     refusal,
     response,
@@ -152,6 +155,34 @@ def test_events_of_parts_reach_their_items() -> None:
         TextDelta(1, "Hi"),
         AnnotationDelta(1, {"type": "x"}),
     ]
+
+
+def test_events_of_reasoning_and_calls_reach_their_items() -> None:
+    told = event("response.reasoning_text.done", output_index=0, item_id="rs1", content_index=0, text="Ab")
+    delta = event("response.custom_tool_call_input.delta", output_index=1, item_id="ctc1", delta="x")
+    input_done = event("response.custom_tool_call_input.done", output_index=1, item_id="ctc1", input="xy")
+    one = custom("xy")
+    made = events(
+        created(),
+        raw("A"),
+        told,
+        delta,
+        input_done,
+        done(one, 1),
+        arguments_done('{"x":1}', 2),
+        done(call(), 2),
+        terminal(),
+    )
+    assert [type(item.block) for item in made if isinstance(item, BlockStart)] == [
+        ReasoningBlock,
+        ToolUseBlock,
+        ToolUseBlock,
+    ]
+
+
+def test_a_response_that_came_whole_makes_the_events_of_its_stream() -> None:
+    whole = response(output=[message("Hi")])
+    assert ResponsesNormalizer().whole(whole) == events(event("response.completed", response=whole))
 
 
 def test_what_names_the_same_as_the_delta_before_goes_the_short_way_to_the_same_end() -> None:
