@@ -6,23 +6,27 @@ from enum import Enum, auto
 from attrs import define, field
 
 from pipeline.errors import LimitExceeded
-from pipeline.jsontext import BLANK, JSONScanner, is_object, loads
+from pipeline.jsontext import BLANK, JSONScanner, is_object, loads, size_of
 from pipeline.limits import DEFAULT_LIMITS, Limits
 
 _NOTHING = re.compile(r"[ \t\n\r]*(?:n(?:u(?:l(?:l[ \t\n\r]*)?)?)?)?\Z")
 """Blanks, or what may become `null`."""
-_NULL_FIRST = re.compile(r"[ \t\n\r]*null[ \t\n\r]*(?=\{)")
+_NULL_FIRST = re.compile(r"\A[ \t\n\r]*null[ \t\n\r]*(?=\{)")
 """`null`, and then the arguments after all."""
 
 
 class _State(Enum):
-    HEAD = auto()  # nothing that decides what they are
+    HEAD = auto()  # nothing that decides what they are: withheld
+    STRING = auto()  # a JSON string: an object that was encoded twice, withheld to its end
     BRACE = auto()  # "{" and blanks: written
     EMPTY = auto()  # "{}": its "}" is withheld, since real servers send "{}" and then the arguments
     BODY = auto()  # inside an object or array that is not empty
-    STRING = auto()  # a JSON string: an object that was encoded twice, withheld to its end
     RAW = auto()  # no object: passed on as it comes
-    WHOLE = auto()  # a whole value: nothing may follow
+    OBJECT = auto()  # a whole object that is not empty: nothing may follow
+    ARRAY = auto()  # the same of an array
+
+
+_WHOLE = (_State.OBJECT, _State.ARRAY)
 
 
 @define
@@ -30,29 +34,47 @@ class Arguments:
     """The arguments of one function call, fed as fragments.
 
     `feed` returns what may be written now, never parsed and dumped again. A beginning that may turn out to be nothing
-    (blanks, `null`, `{}`) or an object that was encoded twice is withheld. `complete` says that a non-empty object or
-    array is visibly whole; non-blank text behind it is not written, and `excess` says that there was some.
+    (blanks, `null`, `{}`) or an object that was encoded twice is withheld. Non-blank text behind a whole value is not
+    written, and `excess` says that there was some.
     """
 
     limits: Limits = DEFAULT_LIMITS
-    complete: bool = field(init=False, default=False)
     excess: bool = field(init=False, default=False)
     unwrapped: bool = field(init=False, default=False)
     """They were an object encoded twice."""
-    withheld: str = field(init=False, default="")
+    held: int = field(init=False, default=0)
+    """Bytes of what is withheld."""
     _state: _State = field(init=False, default=_State.HEAD)
-    _text: list[str] = field(init=False, factory=list)
-    _chars: int = field(init=False, default=0)
-    _unscanned: int = field(init=False, default=0)
-    _scanner: JSONScanner | None = field(init=False, default=None)
+    _withheld: list[str] = field(init=False, factory=list)
+    _written: list[str] = field(init=False, factory=list)
+    """What was written of a value that is not whole, and how many of its fragments were looked through."""
+    _scanned: int = field(init=False, default=0)
+    _scanner: JSONScanner = field(init=False)
+    _size: int = field(init=False, default=0)
+
+    @_scanner.default
+    def _new_scanner(self) -> JSONScanner:
+        return JSONScanner(self.limits.json_depth)
+
+    @property
+    def complete(self) -> bool:
+        """An object or array that is not empty is visibly whole."""
+        return self._state in _WHOLE
+
+    @property
+    def withheld(self) -> str:
+        """What has come and was not written, as it came."""
+        return "".join(self._withheld)
 
     def feed(self, text: str) -> str:
         """What of `text`, and of what was withheld, may be written now.
 
         Raises `LimitExceeded` when they grow beyond their bound or are nested too deeply.
         """
-        self._chars += len(text)
-        if self._chars > self.limits.arguments_bytes:
+        if not text:
+            return ""
+        self._size += size_of(text)
+        if self._size > self.limits.arguments_bytes:
             raise LimitExceeded(
                 f"the arguments of one call are larger than {self.limits.arguments_bytes} bytes", code="arguments_bytes"
             )
@@ -60,130 +82,132 @@ class Arguments:
             return self._body(text)
         if self._state is _State.RAW:
             return text
-        return self._beginning(text)
-
-    def close(self) -> tuple[str, bool]:
-        """At the end: what is still to be written, and whether the arguments are a whole object."""
-        if self._state is _State.HEAD:
-            if self.withheld.strip(BLANK) in ("", "null"):
-                return "{}", True
-            return self.withheld, False
-        if self._state is _State.EMPTY:
-            return self.withheld, True
-        if self._state is _State.STRING:
-            inner = self._inner()
-            if inner is not None:
-                self.unwrapped = True
-                return inner, True
-            return self.withheld, False
-        if self._state is _State.WHOLE:
-            return "", self._text == ["{"]
-        return "", False
-
-    def _beginning(self, text: str) -> str:
-        """Before it is known what they are, or once `{}` or a whole value stands there."""
-        if self._state is _State.WHOLE:
-            self.excess = self.excess or bool(text.strip(BLANK))
-            return ""
-        if self._state is _State.STRING:
-            self.withheld += text
-            return ""
         if self._state is _State.BRACE:
             return self._brace(text)
         if self._state is _State.EMPTY:
             return self._again(text)
-        head = self.withheld + text
-        if _NOTHING.match(head):
-            self.withheld = head
+        if self._state in _WHOLE:
+            return self._behind(text)
+        return self._beginning(text)
+
+    def close(self, *, cut: bool = False) -> tuple[str, bool]:
+        """At the end: what is still to be written, and whether the arguments are a whole object.
+
+        `cut`: they may lack their end, so only what is visibly whole is.
+        """
+        if self._state in _WHOLE:
+            return "", self._state is _State.OBJECT
+        if self._state is _State.EMPTY:
+            return "}", not cut
+        if cut:
+            return self.withheld, False
+        if self._state is _State.HEAD and self.withheld.strip(BLANK) in ("", "null"):
+            return "{}", True
+        if self._state is _State.STRING and (inner := self._inner()) is not None:
+            self.unwrapped = True
+            return inner, True
+        return self.withheld, False
+
+    def _beginning(self, text: str) -> str:
+        """Before it is known what they are, and inside a string. Blanks decide nothing, and are not looked through."""
+        self._withheld.append(text)
+        self.held += size_of(text)
+        if self._state is _State.STRING or not text.strip(BLANK):
             return ""
-        head = _NULL_FIRST.sub("", head, count=1)
-        self.withheld = ""
+        head = self.withheld
+        if _NOTHING.match(head):
+            return ""
+        head = _NULL_FIRST.sub("", head)
         first = head.lstrip(BLANK)[0]
-        if first == "{":
-            opened = head.index("{") + 1
-            self._state = _State.BRACE
-            self._text = [head[:opened]]
-            return head[:opened] + self._brace(head[opened:])
         if first == '"':
             self._state = _State.STRING
-            self.withheld = head
             return ""
+        self._release()
         if first == "[":
-            return self._enter("", head)
-        self._state = _State.RAW
-        return head
+            return self._enter(head)
+        if first != "{":
+            self._state = _State.RAW
+            return head
+        opened = head.index("{") + 1
+        self._state = _State.BRACE
+        self._written = [head[:opened]]
+        return head[:opened] + self._brace(head[opened:])
 
     def _brace(self, text: str) -> str:
         """Behind `{` and blanks."""
         rest = text.lstrip(BLANK)
-        if not rest:
-            self._text.append(text)
-            return text
+        if rest and rest[0] != "}":
+            return self._enter(text)
         blanks = text[: len(text) - len(rest)]
-        if rest[0] != "}":
-            return self._enter("".join(self._text), text)
+        self._written.append(blanks)
+        if not rest:
+            return blanks
         self._state = _State.EMPTY
-        self.withheld = "}"
-        self._text.append(blanks)
+        self._withheld = ["}"]
+        self.held = 1
         return blanks + self._again(rest[1:])
 
     def _again(self, text: str) -> str:
         """Behind `{}`: if an object begins again, the first one was none; its `{`, which is written, serves it."""
         rest = text.lstrip(BLANK)
-        if not rest:
-            return ""
-        if rest[0] != "{" or self.excess:
-            self.excess = True
-            return ""
+        if not rest.startswith("{") or self.excess:
+            return self._behind(rest)
         self._state = _State.BRACE
-        self.withheld = ""
+        self._release()
         return self._brace(rest[1:])
 
-    def _enter(self, before: str, text: str) -> str:
-        """The body begins; `before` is what was written of it."""
+    def _behind(self, text: str) -> str:
+        """Behind a value: nothing is written."""
+        self.excess = self.excess or bool(text.strip(BLANK))
+        return ""
+
+    def _enter(self, text: str) -> str:
+        """The body begins."""
         self._state = _State.BODY
-        self._text = [before]
-        self._scanner = JSONScanner(self.limits.json_depth)
-        self._scanner.feed(before)
-        self._unscanned = 1
+        self._scanner.feed("".join(self._written))
+        self._scanned = len(self._written)
         return self._body(text)
 
     def _body(self, text: str) -> str:
         """Inside: fragments are kept, and looked through only when one holds a closing bracket."""
-        self._text.append(text)
-        if self._scanner is None or not ("}" in text or "]" in text):
+        self._written.append(text)
+        if not ("}" in text or "]" in text):
             return text
-        piece = "".join(self._text[self._unscanned :])
-        self._unscanned = len(self._text)
+        piece = "".join(self._written[self._scanned :])
+        self._scanned = len(self._written)
         end = self._scanner.feed(piece)
         if end < 0:
             return text
-        self._scanner = None
         cut = len(text) - (len(piece) - end)
-        value = "".join(self._text[:-1]) + text[:cut]
-        if not self._readable(value):
-            self._text = []
-            self._state = _State.RAW
+        self._written[-1] = text[:cut]
+        self._state = self._read("".join(self._written))
+        self._written = []
+        if self._state is _State.RAW:
             return text
-        self._text = [value.lstrip(BLANK)[0]]
-        self._state = _State.WHOLE
-        self.complete = True
-        self.excess = bool(text[cut:].strip(BLANK))
+        self._behind(text[cut:])
         return text[:cut]
 
-    def _readable(self, value: str) -> bool:
-        """Whether a value whose brackets match is JSON, and not empty."""
+    def _read(self, value: str) -> _State:
+        """What a value whose brackets match turns out to be; an empty array is nothing that is visibly whole."""
         try:
-            return bool(loads(value, self.limits.json_depth))
+            read = loads(value, self.limits.json_depth)
         except ValueError:
-            return False
+            return _State.RAW
+        if not read:
+            return _State.RAW
+        return _State.OBJECT if isinstance(read, dict) else _State.ARRAY
 
     def _inner(self) -> str | None:
         """The object inside a JSON string, `{}` for one that holds nothing; None for any other."""
         try:
-            inner = loads(self.withheld, self.limits.json_depth)
-        except ValueError:
+            inner: str = loads(self.withheld, self.limits.json_depth)
+            if inner.strip(BLANK) in ("", "null"):
+                return "{}"
+            return inner if is_object(inner, self.limits.json_depth) else None
+        except (ValueError, LimitExceeded):
             return None
-        if inner.strip(BLANK) in ("", "null"):
-            return "{}"
-        return inner if is_object(inner, self.limits.json_depth) else None
+
+    def _release(self) -> None:
+        """What was withheld is written."""
+        self._withheld = []
+        self.held = 0

@@ -71,7 +71,7 @@ class TextBlock:
 
 @event
 class ReasoningBlock:
-    """Reasoning. `splittable`: it may be closed and go on in another block, since nothing opaque belongs to its whole."""
+    """Reasoning. `splittable`: it may be closed and go on in another block; nothing opaque belongs to its whole."""
 
     splittable: bool = True
 

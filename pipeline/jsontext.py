@@ -16,7 +16,7 @@ BLANK = " \t\n\r"
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _PAIR = re.compile("[\ud800-\udbff][\udc00-\udfff]")
 _STRUCTURE = re.compile(r'["{}\[\]]')
-_STRING_REST = re.compile(r'[^"\\]*(?:\\.[^"\\]*)*', re.DOTALL)
+_STRING_REST = re.compile(r'[^"\\]*+(?:\\.[^"\\]*+)*+', re.DOTALL)  # possessive: no memory of where to go back to
 
 
 def loads(data: bytes | str, depth: int = 200) -> Any:
@@ -70,7 +70,7 @@ def dumps(value: Any) -> bytes:
     try:
         return orjson.dumps(value)
     except TypeError:
-        return _SURROGATE.sub("\ufffd", json.dumps(value, ensure_ascii=False, separators=(",", ":"))).encode()
+        return whole_text(json.dumps(value, ensure_ascii=False, separators=(",", ":"))).encode()
 
 
 def is_whole(text: str) -> bool:
@@ -84,6 +84,11 @@ def whole_text(text: str) -> str:
         return text
     joined = _PAIR.sub(lambda pair: pair.group().encode("utf-16", "surrogatepass").decode("utf-16"), text)
     return _SURROGATE.sub("\ufffd", joined)
+
+
+def size_of(text: str) -> int:
+    """The bytes of a text in UTF-8; half a surrogate pair takes three, as U+FFFD does."""
+    return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
 
 
 def is_object(text: str, depth: int = 200) -> bool:
@@ -147,8 +152,8 @@ class JSONScanner:
             self._escape = False
             at += 1
         rest = _STRING_REST.match(text, at)
-        at = rest.end() if rest else at
-        if at >= len(text):
+        at = rest.end() if rest else at  # it always matches
+        if at == len(text):
             return at
         if text[at] == '"':
             self._in_string = False

@@ -34,11 +34,10 @@ class Ledger:
 
     def record(self, stage: str, path: str, action: str, reason: str) -> None:
         """Enter a loss."""
-        if len(self._entries) < self.most:
-            self._entries[LedgerEntry(self.direction, stage, path, action, reason)] = None
-        else:
-            more = LedgerEntry(self.direction, "Ledger", "*", "not recorded", f"more than {self.most} entries")
-            self._entries[more] = None
+        entry = LedgerEntry(self.direction, stage, path, action, reason)
+        if len(self._entries) >= self.most and entry not in self._entries:
+            entry = LedgerEntry(self.direction, "Ledger", "*", "not recorded", f"more than {self.most} entries")
+        self._entries[entry] = None
 
     def __iter__(self) -> Iterator[LedgerEntry]:
         return iter(self._entries)

@@ -136,7 +136,7 @@ class Joint:
 
     @property
     def held(self) -> int:
-        return sum(stage.held for stage in self.stages)
+        return 0 if self._done else sum(stage.held for stage in self.stages)
 
     @property
     def ended(self) -> bool:
@@ -327,7 +327,6 @@ class _Cause:
 
 def _closing(stage: Any, made: Sequence[Any], cause: _Cause) -> Steps[Sequence[Any]]:
     """The end of one stage: what it made last, and what it held, which is passed over if that fails too."""
-    cause.seen_in(made)
     try:
         held = yield partial(stage.receive_eof, cause.untold)
     except PipelineError as error:

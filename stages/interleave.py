@@ -32,6 +32,7 @@ from pipeline.events import (
     ToolUseBlock,
     moved,
 )
+from pipeline.jsontext import size_of
 from pipeline.ledger import Ledger
 from pipeline.limits import DEFAULT_LIMITS, Limits
 from pipeline.stage import Stage
@@ -41,6 +42,7 @@ LIMITING = frozenset({StopReason.MAX_TOKENS, StopReason.CONTEXT_WINDOW, StopReas
 
 
 class _Phase(Enum):
+    BLANK = auto()  # it waits, and is text of which nothing but blanks has come
     WAITING = auto()
     OPEN = auto()
     ENDED = auto()
@@ -51,34 +53,28 @@ class _Piece:
     """One block of the output: a whole block of the input, or a part of one that may be split."""
 
     block: Block
-    splits: bool
-    """It may be ended and go on in another piece."""
-    arguments: Arguments | None = None
-    blank: bool = False
-    """Text of which nothing but blanks has come."""
     phase: _Phase = _Phase.WAITING
+    arguments: Arguments | None = None
+    splits: bool = False
+    """It may be ended and go on in another piece."""
     index: int = -1
     waiting: list[BlockDelta] = field(factory=list)
     """Its deltas, while it has not begun, and their size in bytes."""
     size: int = 0
-    sealed: bool = False
-    """Signed: nothing may be added."""
-    stopped: bool = False
-    whole: bool = True
-    """With `stopped`: the word that it is whole."""
+    signed: bool = False
+    """Nothing may be added."""
+    whole: bool | None = None
+    """The word that it has ended, whole or not; None before it comes."""
 
     def may_end(self) -> bool:
         """Whether what comes next may be written now."""
-        return self.splits or self.stopped or (self.arguments is not None and self.arguments.complete)
+        return self.splits or self.whole is not None or (self.arguments is not None and self.arguments.complete)
 
     def is_cut(self) -> bool:
         """Whether an error now leaves a call that nobody may run."""
-        if not isinstance(self.block, ToolUseBlock):
-            return False
-        if self.arguments is None:
-            return not (self.stopped and self.whole)
-        ended = self.arguments.complete or (self.stopped and self.whole)
-        return not (ended and self.arguments.close()[1])
+        if self.arguments is not None:
+            return not self.arguments.close(cut=not self.whole)[1]
+        return isinstance(self.block, ToolUseBlock) and not self.whole
 
 
 @define
@@ -108,6 +104,8 @@ class InterleaveBuffer(Stage[Event, Event]):
         out: list[Event] = []
         try:
             for event in items:
+                if self.ended:
+                    break
                 step = _STEPS.get(type(event))
                 if step is None:
                     out.append(event)
@@ -120,10 +118,7 @@ class InterleaveBuffer(Stage[Event, Event]):
     def receive_eof(self, cause: StreamError | None = None) -> Sequence[Event]:
         out: list[Event] = []
         if not self.ended:
-            try:
-                self._settle(out)
-            except PipelineError as error:
-                raise error.after(out) from error.__cause__
+            self._settle(out)
             if cause is not None:
                 out.append(cause)
         return out
@@ -132,86 +127,79 @@ class InterleaveBuffer(Stage[Event, Event]):
         block = event.block
         if event.index in self._blocks:
             raise StageError(f"BlockStart for block {event.index}, which was opened before")
+        self._bound(len(self._blocks))
         self._blocks[event.index] = block
         if not _splits(block):
             call = isinstance(block, ToolUseBlock) and block.kind is ToolKind.FUNCTION
-            self._append(event.index, _Piece(block, False, Arguments(self.limits) if call else None))
+            self._append(event.index, _Piece(block, arguments=Arguments(self.limits) if call else None))
             self._advance(out)
 
-    def _text(self, event: TextDelta | RefusalDelta, out: list[Event]) -> None:
+    def _content(self, event: TextDelta | RefusalDelta | ReasoningDelta, out: list[Event]) -> None:
+        """Text or reasoning: it goes on in the piece that its block has, if nothing came between, else in another."""
         piece = self._current
-        if piece is None or self._queue or piece is not self._live.get(event.index):
-            piece = self._tail(event)
+        if piece is not None and not self._queue and piece is self._live.get(event.index) and not piece.signed:
+            if event.text:
+                out.append(moved(event, piece.index))
+            return
+        piece = self._tail(event)
         if not event.text:
             return
         if piece is None:
-            piece = _Piece(self._blocks[event.index], True, blank=True)
+            block = self._blocks[event.index]
+            blank = isinstance(block, TextBlock)
+            piece = _Piece(block, _Phase.BLANK if blank else _Phase.WAITING, splits=True)
             self._append(event.index, piece)
-        self._write(piece, event, len(event.text), out)
-        if piece.blank and not event.text.isspace():
-            piece.blank = False
+        if piece.phase is _Phase.BLANK and not event.text.isspace():
+            piece.phase = _Phase.WAITING
+        if piece.phase is _Phase.WAITING:
             self._advance(out)
-
-    def _reasoning(self, event: ReasoningDelta, out: list[Event]) -> None:
-        piece = self._current
-        if piece is None or self._queue or piece is not self._live.get(event.index) or piece.sealed:
-            piece = self._tail(event)
-        if not event.text:
-            return
-        if piece is None:
-            piece = _Piece(self._blocks[event.index], True)
-            self._append(event.index, piece)
-            self._advance(out)
-        if piece.phase is _Phase.ENDED:
-            self._lose("reasoning", "for a block that has ended")
-        else:
-            self._write(piece, event, len(event.text), out)
+        self._write(piece, event, out)
 
     def _belonging(self, event: SignatureDelta | AnnotationDelta, out: list[Event]) -> None:
-        """A signature or a citation: it belongs to what was written of its block, and opens nothing."""
-        self._known(event)
+        """A signature or a citation: it belongs to what was written of its block. A citation may come before that."""
+        block = self._known(event)
         piece = self._live.get(event.index)
-        signature = isinstance(event, SignatureDelta)
-        if piece is None or piece.phase is _Phase.ENDED or piece.sealed:
-            self._lose("signature" if signature else "annotation", "for a block that has ended")
+        if piece is None and isinstance(event, AnnotationDelta) and isinstance(block, TextBlock):
+            piece = _Piece(block, _Phase.BLANK, splits=True)
+            self._append(event.index, piece)
+        if piece is None or piece.signed:
+            self._lose(_NAMES[type(event)], "nothing was written that it could belong to")
             return
-        piece.sealed = signature
-        self._write(piece, event, len(event.signature if isinstance(event, SignatureDelta) else str(event)), out)
+        piece.signed = isinstance(event, SignatureDelta)
+        self._write(piece, event, out)
 
     def _arguments(self, event: ArgumentsDelta, out: list[Event]) -> None:
-        self._known(event)
-        piece = self._live[event.index]
+        block = self._known(event)
+        piece = self._live.get(event.index)
+        if piece is None or piece.splits:
+            raise StageError(f"ArgumentsDelta for block {event.index}, a {type(block).__name__}")
         text = event.text
-        if piece.phase is _Phase.ENDED or piece.stopped:
+        if piece.phase is _Phase.ENDED or piece.whole is not None:
             if text.strip():
                 self._lose("arguments", "for a call that has ended")
             return
         if (arguments := piece.arguments) is not None:
-            withheld, excess = len(arguments.withheld), arguments.excess
+            held, excess = arguments.held, arguments.excess
             text = arguments.feed(text)
             if arguments.excess and not excess:
                 self._lose("arguments", "text behind the end of their JSON value")
-            if len(arguments.withheld) != withheld:
-                self._hold(len(arguments.withheld) - withheld)
+            self._hold(arguments.held - held)
         if text:
-            delta = event if text == event.text else ArgumentsDelta(event.index, text)
-            self._write(piece, delta, len(text), out)
+            self._write(piece, event if text == event.text else ArgumentsDelta(event.index, text), out)
         if self._queue:
             self._advance(out)
 
     def _stop(self, event: BlockStop, out: list[Event]) -> None:
         self._known(event)
         piece = self._live.get(event.index)
-        if piece is not None and piece.phase is not _Phase.ENDED:
-            piece.stopped = True
+        if piece is not None and piece.phase is not _Phase.ENDED and piece.whole is None:
             piece.whole = event.complete
             self._advance(out)
 
     def _finish(self, event: MessageDelta, out: list[Event]) -> None:
         """The end of the message: a block that nobody has stopped ends now."""
         for piece in (self._current, *self._queue):
-            if piece is not None and not piece.stopped:
-                piece.stopped = True
+            if piece is not None and piece.whole is None:
                 piece.whole = event.stop_reason not in LIMITING
         self._advance(out)
         out.append(event)
@@ -227,28 +215,30 @@ class InterleaveBuffer(Stage[Event, Event]):
         if not _splits(block):
             return live
         queue = self._queue
-        if queue and queue[-1].blank and queue[-1] is not live and event.text:
+        if queue and queue[-1].phase is _Phase.BLANK and queue[-1] is not live and event.text:
             self._drop_blank(queue.pop())
         last = queue[-1] if queue else self._current
-        return last if last is live and last is not None and not last.sealed else None
+        return last if last is live and last is not None and not last.signed else None
 
     def _append(self, index: int, piece: _Piece) -> None:
         """The piece comes next; text that is blank up to here is all blank."""
-        if self._queue and self._queue[-1].blank:
+        if self._queue and self._queue[-1].phase is _Phase.BLANK:
             self._drop_blank(self._queue.pop())
-        if len(self._queue) >= self.limits.blocks:
-            raise LimitExceeded(f"more than {self.limits.blocks} blocks wait", code="blocks")
+        self._bound(self._next + len(self._queue))
         self._live[index] = piece
         self._queue.append(piece)
 
-    def _write(self, piece: _Piece, delta: BlockDelta, size: int, out: list[Event]) -> None:
-        """Write a delta, or keep it while its piece waits. `size`: its characters."""
+    def _write(self, piece: _Piece, delta: BlockDelta, out: list[Event]) -> None:
+        """Write a delta, or keep it while its piece waits."""
         if piece.phase is _Phase.OPEN:
             out.append(moved(delta, piece.index))
-            return
-        piece.waiting.append(delta)
-        piece.size += size
-        self._hold(size)
+        elif piece.phase is _Phase.ENDED:
+            self._lose(_NAMES[type(delta)], "for a block that has ended")
+        else:
+            size = _size_of(delta)
+            piece.waiting.append(delta)
+            piece.size += size
+            self._hold(size)
 
     def _hold(self, size: int) -> None:
         self.held += size
@@ -257,27 +247,29 @@ class InterleaveBuffer(Stage[Event, Event]):
                 f"more than {self.limits.held_bytes} bytes wait for a block that does not end", code="held_bytes"
             )
 
+    def _bound(self, blocks: int) -> None:
+        if blocks >= self.limits.blocks:
+            raise LimitExceeded(f"the message has more than {self.limits.blocks} blocks", code="blocks")
+
     def _advance(self, out: list[Event]) -> None:
         """Write as much as the order allows."""
         while True:
-            first = self._queue[0] if self._queue else None
-            if first is not None and first.blank:
-                if first.stopped:
+            due = bool(self._queue)
+            if due and self._queue[0].phase is _Phase.BLANK:
+                due = False
+                if self._queue[0].whole is not None:
                     self._drop_blank(self._queue.popleft())
-                first = None
             current = self._current
             if current is None:
-                if first is None:
+                if not due:
                     return
                 self._begin(self._queue.popleft(), out)
-            elif current.stopped or (first is not None and current.may_end()):
+            elif current.whole is not None or (due and current.may_end()):
                 self._end(current, out)
             else:
                 return
 
     def _begin(self, piece: _Piece, out: list[Event]) -> None:
-        if self._next >= self.limits.blocks:
-            raise LimitExceeded(f"the message has more than {self.limits.blocks} blocks", code="blocks")
         piece.index = self._next
         piece.phase = _Phase.OPEN
         self._next += 1
@@ -292,12 +284,12 @@ class InterleaveBuffer(Stage[Event, Event]):
 
         Raises `UpstreamError` if it is a call that is said to be whole and is no JSON object; it stays open then.
         """
-        whole = piece.whole
-        if (arguments := piece.arguments) is not None:
-            rest, is_object = arguments.close()
+        block, whole = piece.block, piece.whole is not False
+        if isinstance(block, ToolUseBlock) and (arguments := piece.arguments) is not None:
+            rest, is_object = arguments.close(cut=not whole)
             if whole and not is_object:
                 raise UpstreamError(
-                    f"the arguments of {_called(piece.block)} are no JSON object",
+                    f"the arguments of the call of {block.name!r} are no JSON object",
                     kind=ErrorKind.INVALID_TOOL_ARGUMENTS,
                     code="invalid_tool_arguments",
                 )
@@ -305,7 +297,7 @@ class InterleaveBuffer(Stage[Event, Event]):
                 out.append(ArgumentsDelta(piece.index, rest))
             if arguments.unwrapped:
                 self.ledger.record("InterleaveBuffer", "arguments", "unwrapped", "an object encoded twice")
-            self.held -= len(arguments.withheld)
+            self.held -= arguments.held
             whole = is_object
         out.append(BlockStop(piece.index, whole))
         piece.phase = _Phase.ENDED
@@ -317,10 +309,10 @@ class InterleaveBuffer(Stage[Event, Event]):
         while self._current is not None or self._queue:
             if self._current is None:
                 piece = self._queue.popleft()
-                if piece.blank:
+                if piece.phase is _Phase.BLANK:
                     self._drop_blank(piece)
-                    continue
-                self._begin(piece, out)
+                else:
+                    self._begin(piece, out)
             elif self._current.is_cut():
                 arguments = self._current.arguments
                 if arguments is not None and arguments.withheld:
@@ -336,7 +328,8 @@ class InterleaveBuffer(Stage[Event, Event]):
     def _drop_blank(self, piece: _Piece) -> None:
         piece.phase = _Phase.ENDED
         self.held -= piece.size
-        self._lose("text", "a block of blanks alone")
+        for delta in piece.waiting:
+            self._lose(_NAMES[type(delta)], "a block of blanks alone")
 
     def _known(self, event: BlockDelta | BlockStop) -> Block:
         try:
@@ -352,23 +345,30 @@ def _splits(block: Block) -> bool:
     return isinstance(block, TextBlock) or (isinstance(block, ReasoningBlock) and block.splittable)
 
 
-def _called(block: Block) -> str:
-    return f"the call of {block.name!r}" if isinstance(block, ToolUseBlock) else "a call"
+def _size_of(delta: BlockDelta) -> int:
+    if isinstance(delta, SignatureDelta):
+        return size_of(delta.signature)
+    return size_of(str(delta.annotation) if isinstance(delta, AnnotationDelta) else delta.text)
 
 
-_NAMES: dict[type[Block], str] = {
+_NAMES: dict[type[Block] | type[Event], str] = {
     TextBlock: "text",
     ReasoningBlock: "reasoning",
     RedactedReasoningBlock: "reasoning",
     ToolUseBlock: "tool use",
     ServerBlock: "server tool",
+    TextDelta: "text",
+    RefusalDelta: "text",
+    ReasoningDelta: "reasoning",
+    SignatureDelta: "signature",
+    AnnotationDelta: "annotation",
 }
 
 _STEPS: dict[type[Event], Callable[[InterleaveBuffer, Any, list[Event]], None]] = {  # each takes the class it stands at
     BlockStart: InterleaveBuffer._start,
-    TextDelta: InterleaveBuffer._text,
-    RefusalDelta: InterleaveBuffer._text,
-    ReasoningDelta: InterleaveBuffer._reasoning,
+    TextDelta: InterleaveBuffer._content,
+    RefusalDelta: InterleaveBuffer._content,
+    ReasoningDelta: InterleaveBuffer._content,
     SignatureDelta: InterleaveBuffer._belonging,
     AnnotationDelta: InterleaveBuffer._belonging,
     ArgumentsDelta: InterleaveBuffer._arguments,

@@ -27,7 +27,7 @@ def default_chain(
     ledger = Ledger() if ledger is None else ledger
     outcome = Outcome() if outcome is None else outcome
     return (
-        SSEDecoder(limits=limits, sentinels=tuple(upstream.sentinels))
+        SSEDecoder(limits=limits, sentinels=tuple(upstream.sentinels), ledger=ledger)
         | upstream.normalizer(facts=facts, ledger=ledger, limits=limits)
         | InterleaveBuffer(ledger=ledger, limits=limits)
         | BlockValidator(ledger=ledger, limits=limits)

@@ -98,9 +98,9 @@ class SSEDecoder(Stage[bytes, Frame]):
         if end < len(data):
             self._hold(data[end:].lstrip(b"\n"), made)
         if made:
-            self._made += len(made)
             if self._junk:
-                self._forget()
+                made[:0] = self._told_before()
+            self._made += len(made)
         return made
 
     def receive_eof(self, cause: StreamError | None = None) -> Sequence[Frame]:
@@ -125,13 +125,13 @@ class SSEDecoder(Stage[bytes, Frame]):
         elif data:
             self._record("frame", "the stream ended inside it")
         if junk:
-            self._keep(junk, made)
+            self._keep(junk, [])
         if made:
-            self._forget()
+            return [*self._told_before(), *made]
         body = bytes(self._junk.strip())
         if not body:
             return made
-        if body[:1] in (b"{", b"[") and is_json(body, self.limits.json_depth):
+        if self._is_json(body):
             return [Frame(body)]
         if cause is None:
             message = f"the answer is not an event stream: {len(body)} bytes, and no event among them"
@@ -159,10 +159,10 @@ class SSEDecoder(Stage[bytes, Frame]):
             if not bounded:
                 self._check(block.strip(b"\n"), 0, made)
             name, data, junk = fields(block)
-            if data:
-                made.append(Frame(data, name))
             if junk:
                 self._keep(junk, made)
+            if data:
+                made.append(Frame(data, name))
 
     def _hold(self, data: bytes, made: list[Frame]) -> None:
         """Keep the beginning of a block, or more of one, until its blank line comes."""
@@ -185,18 +185,26 @@ class SSEDecoder(Stage[bytes, Frame]):
             self._fail("frame", "frame_bytes", self.limits.frame_bytes, made)
 
     def _keep(self, junk: list[bytes], made: list[Frame]) -> None:
-        """Keep lines that are no event stream's, in case all that comes is one JSON text."""
-        self._junk += b"\n".join((*junk, b""))
+        """Keep lines that are no event stream's and come before any frame: together they may be one JSON text."""
         if made or self._made:
-            self._forget()
-        elif len(self._junk) > self.limits.frame_bytes:
+            self._record("line", "it is none of an event stream")
+            return
+        self._junk += b"\n".join((*junk, b""))
+        if len(self._junk) > self.limits.frame_bytes:
             self._fail("what came instead of frame", "frame_bytes", self.limits.frame_bytes, made)
 
-    def _forget(self) -> None:
-        """There are frames: lines that are no event stream's are nothing."""
-        if self._junk:
-            self._junk.clear()
+    def _told_before(self) -> list[Frame]:
+        """What came before the first frame: one frame if it is a JSON text (a bare error, say), else nothing."""
+        body = bytes(self._junk.strip())
+        self._junk.clear()
+        if self._is_json(body):
+            return [Frame(body)]
+        if body:
             self._record("line", "it is none of an event stream")
+        return []
+
+    def _is_json(self, body: bytes) -> bool:
+        return body[:1] in (b"{", b"[") and is_json(body, self.limits.json_depth)
 
     def _record(self, path: str, reason: str) -> None:
         if self.ledger is not None:
@@ -204,6 +212,8 @@ class SSEDecoder(Stage[bytes, Frame]):
 
     def _fail(self, what: str, code: str, most: int, made: list[Frame]) -> None:
         number = self._made + len(made) + 1
+        if made:
+            made[:0] = self._told_before()
         self.ended = True
         self._block.clear()
         self._junk.clear()

@@ -11,7 +11,6 @@ from pipeline.events import (
     AnnotationDelta,
     ArgumentsDelta,
     Block,
-    BlockDelta,
     BlockStart,
     BlockStop,
     Event,
@@ -84,7 +83,7 @@ OPENED_BY: dict[type[Event], Block] = {
     RefusalDelta: TextBlock(),
     ReasoningDelta: ReasoningBlock(),
 }
-"""The block that a delta is given when it has none to go to."""
+"""The block that a delta is given when it has none to go to. The others mean nothing in another block: they go."""
 
 BOUND: Final = (MessageStart, BlockStart, *DELTAS, BlockStop, MessageDelta, MessageStop, StreamError)
 NO_FIT: frozenset[type[Event]] = frozenset()
@@ -110,10 +109,10 @@ class BlockValidator(Stage[Event, Event]):
     _index: int = field(init=False, default=-1)
     _fits: frozenset[type[Event]] = field(init=False, default=NO_FIT)
     """The deltas that fit the open block."""
-    _same: int = field(init=False, default=-1)
+    _same: int | None = field(init=False, default=None)
     """Its index, if it leaves with the one it came with."""
-    _seen: dict[int, Block] = field(init=False, factory=dict)
-    """The blocks by the index they came with."""
+    _seen: set[int] = field(init=False, factory=set)
+    """The indexes that blocks came with."""
     _next: int = field(init=False, default=0)
     _called: bool = field(init=False, default=False)
     """A whole call was written."""
@@ -125,8 +124,8 @@ class BlockValidator(Stage[Event, Event]):
                 if type(event) in self._fits and event.index == self._same:  # type: ignore[attr-defined]  # it has one
                     out.append(event)
                 elif isinstance(event, BOUND):
-                    self._step(event, out)
-                elif self._phase is not Phase.ENDED:
+                    self._judge(event, out)
+                elif not self.ended:
                     out.append(event)
         except PipelineError as error:
             raise error.after(out) from error.__cause__
@@ -134,121 +133,116 @@ class BlockValidator(Stage[Event, Event]):
 
     def receive_eof(self, cause: StreamError | None = None) -> Sequence[Event]:
         out: list[Event] = []
-        if self._phase is not Phase.ENDED and cause is None:
-            cause = StreamError(ErrorKind.CUT, "the stream ended before its terminal", "stream_cut", True)
+        if self._phase is Phase.ENDED:
+            return out
         if cause is not None:
-            self._step(cause, out)
+            self._judge(cause, out)
+            return out
+        missing = "the stream ended before its terminal"
+        self._note("EOF", missing)
+        if self.mode is Mode.REPAIR:
+            if not isinstance(self._block, ToolUseBlock):
+                self._close(out)
+            self._accept(StreamError(ErrorKind.CUT, missing, "stream_cut", True), out)
         return out
+
+    def _judge(self, event: Event, out: list[Event]) -> None:
+        """An event as it came: in `Mode.REPORT` it stays so, and its mending is only played."""
+        if self.mode is Mode.REPORT:
+            self._step(event, [])
+            out.append(event)
+        else:
+            self._step(event, out)
 
     def _step(self, event: Event, out: list[Event]) -> None:
         breach = self._breach(event)
         if breach is None:
             self._accept(event, out)
-            return
-        if self.mode is Mode.STRICT:
-            raise StageError(breach)
-        mended = self.mode is Mode.REPAIR
-        self.ledger.record("BlockValidator", type(event).__name__, "mended" if mended else "reported", breach)
-        if not mended:
-            self._follow(event)
-            out.append(event)
-        elif isinstance(event, BlockStart) and self._phase is Phase.READY:
-            self._accept(event, out)  # renumbered
         else:
-            for instead in self._mend(event):
-                self._step(instead, out)
+            self._note(type(event).__name__, breach)
+            self._mend(event, out)
 
     def _breach(self, event: Event) -> str | None:
         """What is wrong with this event here, or None."""
-        name = type(event).__name__
         if (self._phase, type(event)) not in TRANSITIONS:
-            return f"{name}{_of(event)} {self._where(event)}"
-        if isinstance(event, MessageDelta):
-            fitting = self._fitting(event.stop_reason)
+            return _named(event) + self._where(event)
+        if isinstance(event, MessageDelta) and event.stop_reason is not self._fitting(event.stop_reason):
             wrote = "a whole call" if self._called else "no whole call"
-            return (
-                None if fitting is event.stop_reason else f"stop reason {event.stop_reason} though {wrote} was written"
-            )
-        if isinstance(event, BlockStart):
-            return None if event.index == self._next else f"BlockStart for block {event.index}, due is {self._next}"
+            return f"stop reason {event.stop_reason} though {wrote} was written"
+        if isinstance(event, BlockStart) and event.index != self._next:
+            return f"{_named(event)}, due is {self._next}"
         if self._phase is not Phase.BLOCK:
             return None
         if isinstance(event, StreamError):
-            return None if isinstance(self._block, ToolUseBlock) else f"StreamError while block {self._source} is open"
+            return None if isinstance(self._block, ToolUseBlock) else _named(event) + self._where(event)
         if isinstance(event, (*DELTAS, BlockStop)) and event.index != self._source:
-            return f"{name}{_of(event)} {self._where(event)}"
+            return _named(event) + self._where(event)
         if isinstance(event, BlockStop) or type(event) in self._fits:
             return None
-        return f"{name} in block {self._source}, a {type(self._block).__name__}"
+        return f"{_named(event)}, a {type(self._block).__name__}"
+
+    def _note(self, path: str, breach: str) -> None:
+        """Raise a breach, or record it."""
+        if self.mode is Mode.STRICT:
+            raise StageError(breach)
+        self.ledger.record("BlockValidator", path, _ACTIONS[self.mode], breach)
 
     def _accept(self, event: Event, out: list[Event]) -> None:
+        """Take note of an event and pass it on, under its new index."""
         if isinstance(event, BlockStart):
-            if self._next >= self.limits.blocks:
-                raise LimitExceeded(f"the message has more than {self.limits.blocks} blocks", code="blocks")
-            index = self._next
-            self._follow(event)
-            out.append(event if index == event.index else BlockStart(index, event.block))
+            self._open(event)
+            event = event if event.index == self._index else BlockStart(self._index, event.block)
         elif isinstance(event, DELTAS):
-            out.append(moved(event, self._index))
-        elif isinstance(event, BlockStop):
-            out.append(event if event.index == self._index else BlockStop(self._index, event.complete))
-            self._follow(event)
-        else:
-            self._follow(event)
-            out.append(event)
-
-    def _follow(self, event: Event) -> None:
-        """Take note of an event that is passed on."""
-        self._phase = TRANSITIONS.get((self._phase, type(event)), self._phase)
-        if isinstance(event, BlockStart):
-            self._block = event.block
-            self._source = event.index
-            self._index = self._next
-            self._same = event.index if event.index == self._next else -1
-            self._fits = FITS[type(event.block)]
-            self._seen[event.index] = event.block
-            self._next += 1
+            event = moved(event, self._index)
         elif isinstance(event, BlockStop):
             self._called = self._called or (event.complete and isinstance(self._block, ToolUseBlock))
-            self._block = None
             self._fits = NO_FIT
+            event = event if event.index == self._index else BlockStop(self._index, event.complete)
         elif isinstance(event, MessageStop | StreamError):
-            self._phase = Phase.ENDED
             self._fits = NO_FIT
-            self.ended = True
+            self.ended = self.mode is not Mode.REPORT
+        self._phase = TRANSITIONS[self._phase, type(event)]
+        out.append(event)
 
-    def _mend(self, event: Event) -> tuple[Event, ...]:
-        """What comes instead of an event that breaks the law: nothing, or events that do not."""
-        if self._phase is Phase.ENDED or isinstance(event, MessageStart):
-            return ()
+    def _open(self, event: BlockStart) -> None:
+        if self._next >= self.limits.blocks:
+            raise LimitExceeded(f"the message has more than {self.limits.blocks} blocks", code="blocks")
+        self._block = event.block
+        self._source = event.index
+        self._index = self._next
+        self._same = event.index if event.index == self._next else None
+        self._fits = FITS[type(event.block)]
+        self._seen.add(event.index)
+        self._next += 1
+
+    def _mend(self, event: Event, out: list[Event]) -> None:
+        """Pass on what mends a breach, or nothing."""
+        if self._phase in (Phase.CLOSING, Phase.ENDED) or isinstance(event, MessageStart):
+            return
         if self._phase is Phase.BEFORE:
-            return (MessageStart("", ""), event)
-        if self._phase is Phase.CLOSING:
-            return ()
-        if self._phase is Phase.BLOCK:
-            if isinstance(event, BlockStop):
-                return ()
-            stop = BlockStop(self._source, not isinstance(self._block, ToolUseBlock))
-            if not isinstance(event, DELTAS):
-                return (stop, event)
-            reopened = self._reopened(event)
-            return (stop, *reopened) if reopened else ()
-        if isinstance(event, DELTAS):
-            return self._reopened(event)
-        if isinstance(event, MessageDelta):
-            return (MessageDelta(self._fitting(event.stop_reason), event.stop_sequence, event.usage),)
-        if isinstance(event, MessageStop):
-            return (MessageDelta(self._fitting(StopReason.END_TURN)), event)
-        return ()
+            self._accept(MessageStart("", ""), out)
+            self._step(event, out)
+        elif isinstance(event, DELTAS):
+            if (block := OPENED_BY.get(type(event))) is not None:
+                self._close(out)
+                self._accept(BlockStart(event.index, block), out)
+                self._accept(event, out)
+        elif self._phase is Phase.BLOCK:
+            if not isinstance(event, BlockStop):
+                self._close(out)
+                self._step(event, out)
+        elif isinstance(event, BlockStart):
+            self._accept(event, out)
+        elif isinstance(event, MessageDelta):
+            self._accept(MessageDelta(self._fitting(event.stop_reason), event.stop_sequence, event.usage), out)
+        elif isinstance(event, MessageStop):
+            self._accept(MessageDelta(self._fitting(StopReason.END_TURN)), out)
+            self._accept(event, out)
 
-    def _reopened(self, delta: BlockDelta) -> tuple[Event, ...]:
-        """The delta in a block of its own, like the one it was meant for; a call cannot go on in another block."""
-        block = self._seen.get(delta.index)
-        if block is None or type(delta) not in FITS[type(block)]:
-            block = OPENED_BY.get(type(delta))
-        if block is None or isinstance(block, ToolUseBlock | ServerBlock):
-            return ()
-        return (BlockStart(delta.index, block), delta)
+    def _close(self, out: list[Event]) -> None:
+        """Close the open block, if there is one; a call that is closed for it is not whole."""
+        if self._phase is Phase.BLOCK:
+            self._accept(BlockStop(self._source, not isinstance(self._block, ToolUseBlock)), out)
 
     def _fitting(self, reason: StopReason) -> StopReason:
         if reason is StopReason.TOOL_USE and not self._called:
@@ -259,19 +253,22 @@ class BlockValidator(Stage[Event, Event]):
 
     def _where(self, event: Event) -> str:
         if self._phase is Phase.BLOCK:
-            return f"while block {self._source} is open"
-        if isinstance(event, (*DELTAS, BlockStop)):
+            return f" while block {self._source} is open"
+        if self._phase is Phase.READY and isinstance(event, (*DELTAS, BlockStop)):
             return ", which is closed" if event.index in self._seen else ", which was never opened"
         return _WHERE[self._phase]
 
 
 _WHERE = {
-    Phase.BEFORE: "before the start",
-    Phase.READY: "before the end is told",
-    Phase.CLOSING: "after the end was told",
-    Phase.ENDED: "after the terminal",
+    Phase.BEFORE: " before the start",
+    Phase.READY: " where a block or the end is due",
+    Phase.CLOSING: " after the end was told",
+    Phase.ENDED: " after the terminal",
 }
 
+_ACTIONS = {Mode.REPAIR: "mended", Mode.REPORT: "reported"}
 
-def _of(event: Event) -> str:
-    return f" for block {event.index}" if isinstance(event, (*DELTAS, BlockStart, BlockStop)) else ""
+
+def _named(event: Event) -> str:
+    of = f" for block {event.index}" if isinstance(event, (*DELTAS, BlockStart, BlockStop)) else ""
+    return type(event).__name__ + of

@@ -28,6 +28,8 @@ class VerdictStage(Stage[Event, Event]):
     def receive_eof(self, cause: StreamError | None = None) -> Sequence[Event]:
         self.ended = True
         if cause is None:
+            if self.outcome.verdict is None:
+                self.outcome.verdict = Verdict.CUT
             return ()
         self._note(cause)
         return (cause,)

@@ -1,0 +1,1 @@
+"""The example proxy: Messages clients over a Chat upstream, on aiohttp."""

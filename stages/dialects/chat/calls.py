@@ -13,12 +13,15 @@ from pipeline.events import ArgumentsDelta, BlockStart, BlockStop, Event, ToolKi
 from pipeline.jsontext import dumps, exact, is_whole
 from pipeline.ledger import Ledger
 from pipeline.limits import Limits
+from stages.dialects.chat.content import Halves
 
 LEGACY = "function_call"
 """The place of the one call that the deprecated `function_call` deltas make."""
 
 _STARTS_VALUE = re.compile(r'\s*(?:[{\[]|"\s*\{|null\s*\Z)')
 """Text that begins the arguments of a call, and does not go on with some."""
+
+_NUMBER = re.compile("[0-9]{1,9}")
 
 
 @define
@@ -37,19 +40,17 @@ class Fragment:
     def of(cls, entry: Mapping[str, Any], place: int | str | None = None) -> "Fragment":
         """Read an entry; what is odd in it counts as absent."""
         body, kind = entry.get("function"), ToolKind.FUNCTION
-        if not isinstance(body, dict) and isinstance(entry.get("custom"), dict):
-            body, kind = entry["custom"], ToolKind.CUSTOM
+        if not isinstance(body, dict) and (entry.get("type") == "custom" or isinstance(entry.get("custom"), dict)):
+            body, kind = entry.get("custom"), ToolKind.CUSTOM
         if not isinstance(body, dict):
             body = {}
         text = body.get("input") if kind is ToolKind.CUSTOM else body.get("arguments")
-        value = isinstance(text, dict | list)
-        if value:
-            text = dumps(text).decode()
+        value = text is not None and not isinstance(text, str)
         return cls(
             place=_place(entry.get("index")) if place is None else place,
             id="" if entry.get("id") == "null" else _word(entry.get("id")),  # Mistral's SDK writes the word
             name=_word(body.get("name")),
-            text=text if isinstance(text, str) else "",
+            text=dumps(text).decode() if value else text or "",
             kind=kind,
             value=value,
         )
@@ -61,10 +62,15 @@ class Fragment:
 
 
 def fragments_of(entries: Sequence[Any], ledger: Ledger) -> list[Fragment]:
-    """The fragments that a list of entries holds."""
-    fragments = [Fragment.of(entry) for entry in entries if isinstance(entry, dict)]
-    if len(fragments) < len(entries):
-        ledger.record("ChatNormalizer", "tool_calls[]", "ignored", "no object")
+    """The fragments that a list of entries holds. What the provider runs itself (`type` says what) is none."""
+    fragments = []
+    for entry in entries:
+        if not isinstance(entry, dict):
+            ledger.record("ChatNormalizer", "tool_calls[]", "ignored", "no object")
+        elif _is_call(entry):
+            fragments.append(Fragment.of(entry))
+        else:
+            ledger.record("ChatNormalizer", "tool_calls[]", "dropped", "an item of a tool that the provider runs")
     return fragments
 
 
@@ -84,6 +90,8 @@ class Call:
 
     kind: ToolKind
     place: int | str | None
+    number: str
+    """Which of the message's calls it is."""
     id: str = ""
     name: str = ""
     index: int = -1
@@ -108,39 +116,48 @@ class Calls:
     limits: Limits
     indexes: Iterator[int]
     """Where the message's block indexes come from."""
-    held: int = field(init=False, default=0)
+    _held: int = field(init=False, default=0)
     _order: list[Call] = field(init=False, factory=list)
     _by_place: dict[int | str, Call] = field(init=False, factory=dict)
-    _ids: set[str] = field(init=False, factory=set)
+    _by_id: dict[tuple[int | str | None, str], Call] = field(init=False, factory=dict)
+    _unfinished: list[Call] = field(init=False, factory=list)
+    """The calls that text without any name may belong to."""
+    _halves: Halves = field(init=False, factory=Halves)
+    _ids: dict[str, int] = field(init=False, factory=dict)
+    """The ids given to clients, and how often each was wanted."""
+
+    @property
+    def held(self) -> int:
+        """Bytes that wait for a name."""
+        return self._held + self._halves.held
+
+    def __len__(self) -> int:
+        return len(self._order)
 
     def add(self, fragment: Fragment, out: list[Event]) -> None:
         """Take one fragment.
 
         Raises `UpstreamError` if it could belong to several calls, `LimitExceeded` at a bound.
         """
+        if len(fragment.id) > self.limits.id_chars or len(fragment.name) > self.limits.id_chars:
+            raise LimitExceeded(
+                f"a call's id or name is longer than {self.limits.id_chars} characters", code="id_chars"
+            )
         call = self._call_of(fragment)
         if call is None:
             return
         if fragment.id and not call.id:
             call.id = fragment.id
+            self._by_id.setdefault((call.place, call.id), call)
         if fragment.name and not call.name:
             call.name = fragment.name
-        if len(fragment.id) > self.limits.id_chars or len(fragment.name) > self.limits.id_chars:
-            raise LimitExceeded(
-                f"a call's id or name is longer than {self.limits.id_chars} characters", code="id_chars"
-            )
+        text = self._halves.joined(call.number, fragment.text)
         if fragment.text:
             call.spoken = True
-            if call.place is None:
-                call.seen = call.seen or Arguments(self.limits)
-                call.seen.feed(fragment.text)
-        if call.index >= 0:
-            if fragment.text:
-                out.append(ArgumentsDelta(call.index, fragment.text))
-        elif call.name:
-            self._begin(call, fragment.text, out)
-        elif fragment.text:
-            self._wait(call, fragment.text)
+        if text:
+            self._speak(call, text, out)
+        elif call.index < 0 and call.name:
+            self._begin(call, out)
 
     def go_on(self, entries: Any, out: list[Event]) -> bool:
         """Take the way of nearly every fragment: more text for a call that has begun. False if it is not that."""
@@ -152,7 +169,7 @@ class Calls:
             plain = len(entry) == 2 and "arguments" in function and is_whole(text)
         except (LookupError, TypeError, ValueError, AttributeError):
             return False
-        if not plain or call is None or call.index < 0:
+        if not (plain and text) or call is None or call.index < 0 or self._halves.odd:
             return False
         call.spoken = True
         out.append(ArgumentsDelta(call.index, text))
@@ -163,16 +180,30 @@ class Calls:
 
         Raises `UpstreamError` if a call's name never came.
         """
+        halves = dict(self._halves.rest())
         for call in self._order:
             if call.index < 0:
                 if complete:
                     raise UpstreamError("a tool call came without a name", code="nameless_tool_call")
-                self.ledger.record("ChatNormalizer", "tool_calls[]", "dropped", "cut before its name came")
+                self._lose(call)
             elif not call.stopped:
+                if half := halves.get(call.number):
+                    out.append(ArgumentsDelta(call.index, half))
                 call.stopped = True
                 out.append(BlockStop(call.index, complete))
-        self._order = [call for call in self._order if call.index >= 0]
-        self.held = 0
+        self._held = 0
+
+    def cut(self) -> None:
+        """At an error: what still waits can never be written."""
+        for call in self._order:
+            if call.index < 0:
+                self._lose(call)
+        self._halves.rest()
+        self._held = 0
+
+    def _lose(self, call: Call) -> None:
+        call.waiting = []
+        self.ledger.record("ChatNormalizer", "tool_calls[]", "dropped", "cut before its name came")
 
     def _call_of(self, fragment: Fragment) -> Call | None:
         """The call that a fragment belongs to, a new one if need be; None for a fragment that says nothing."""
@@ -182,7 +213,7 @@ class Calls:
                 return self._known(fragment) or self._new(fragment)
             return call
         if fragment.id:
-            same = next((call for call in self._order if call.id == fragment.id), None)
+            same = self._known(fragment)
             if same is None and not fragment.name and self._order:
                 return self._order[-1]
             return same or self._new(fragment)
@@ -196,30 +227,29 @@ class Calls:
         """Whether a fragment on the place of `call` is another call's."""
         if not fragment.name or not call.name:
             return False
-        if fragment.id and call.id:
-            return fragment.id != call.id and (fragment.name != call.name or fragment.begins)
-        if fragment.id:
+        if fragment.id and not call.id:
             return call.spoken
+        if fragment.id and fragment.id != call.id:
+            return fragment.name != call.name or fragment.begins
         return fragment.name != call.name and call.spoken and fragment.begins
 
     def _known(self, fragment: Fragment) -> Call | None:
-        """An earlier call of the same place and id."""
-        if not fragment.id:
-            return None
-        return next((c for c in self._order if c.place == fragment.place and c.id == fragment.id), None)
+        """An earlier call of the same place and id, if it may have the fragment's name."""
+        call = self._by_id.get((fragment.place, fragment.id)) if fragment.id else None
+        return call if call is not None and fragment.name in ("", call.name or fragment.name) else None
 
     def _only(self, fragment: Fragment) -> Call | None:
         """The call that text without any name belongs to."""
         if not fragment.text:
             return None
-        unfinished = [call for call in self._order if call.seen is None or not call.seen.complete]
-        if len(unfinished) > 1:
+        self._unfinished = [call for call in self._unfinished if call.seen is None or not call.seen.complete]
+        if len(self._unfinished) > 1:
             raise UpstreamError(
                 "arguments came without index, id or name while several calls were unfinished",
                 code="ambiguous_tool_call",
             )
-        if unfinished:
-            return unfinished[0]
+        if self._unfinished:
+            return self._unfinished[0]
         return self._order[-1] if self._order else self._new(fragment)
 
     def _new(self, fragment: Fragment) -> Call | None:
@@ -227,44 +257,61 @@ class Calls:
             return None
         if len(self._order) >= self.limits.blocks:
             raise LimitExceeded(f"the message has more than {self.limits.blocks} calls", code="blocks")
-        call = Call(fragment.kind, fragment.place)
+        call = Call(fragment.kind, fragment.place, str(len(self._order)))
         self._order.append(call)
+        self._unfinished.append(call)
         if fragment.place is not None:
             self._by_place[fragment.place] = call
         return call
 
-    def _begin(self, call: Call, text: str, out: list[Event]) -> None:
-        call.index = next(self.indexes)
-        out.append(BlockStart(call.index, ToolUseBlock(self._unique(call.id), call.name, call.kind)))
-        out.extend(ArgumentsDelta(call.index, earlier) for earlier in call.waiting)
-        self.held -= sum(map(len, call.waiting))
-        call.waiting = []
-        if text:
+    def _speak(self, call: Call, text: str, out: list[Event]) -> None:
+        """More arguments of a call: written once it has begun, kept before."""
+        if call.place is None:
+            call.seen = call.seen or Arguments(self.limits)
+            call.seen.feed(text)
+        if call.index < 0 and call.name:
+            self._begin(call, out)
+        if call.index >= 0:
             out.append(ArgumentsDelta(call.index, text))
-
-    def _wait(self, call: Call, text: str) -> None:
+            return
         call.waiting.append(text)
-        self.held += len(text)
-        if self.held > self.limits.held_bytes:
+        self._held += len(text)
+        if self._held > self.limits.held_bytes:
             raise LimitExceeded(
                 f"more than {self.limits.held_bytes} bytes of arguments wait for their call's name", code="held_bytes"
             )
 
+    def _begin(self, call: Call, out: list[Event]) -> None:
+        call.index = next(self.indexes)
+        out.append(BlockStart(call.index, ToolUseBlock(self._unique(call.id), call.name, call.kind)))
+        out.extend(ArgumentsDelta(call.index, earlier) for earlier in call.waiting)
+        self._held -= sum(map(len, call.waiting))
+        call.waiting = []
+
     def _unique(self, wanted: str) -> str:
         """The id, or one with a suffix if it is taken, or a minted one if there is none."""
-        unique, nth = wanted or f"call_{secrets.token_hex(12)}", 2
+        if not wanted:
+            wanted = f"call_{secrets.token_hex(12)}"
+        unique = wanted
         while unique in self._ids:
-            unique, nth = f"{wanted}_{nth}", nth + 1
-        if wanted and unique != wanted:
+            self._ids[wanted] += 1
+            unique = f"{wanted}_{self._ids[wanted]}"
+        if unique != wanted:
             self.ledger.record("ChatNormalizer", "tool_calls[].id", "renamed", "two calls have the same id")
-        self._ids.add(unique)
+        self._ids[unique] = 1
         return unique
+
+
+def _is_call(entry: Mapping[str, Any]) -> bool:
+    kind = entry.get("type")
+    named = isinstance(entry.get("function"), dict) or isinstance(entry.get("custom"), dict)
+    return named or not isinstance(kind, str) or kind in ("", "function", "custom")
 
 
 def _place(index: Any) -> int | str | None:
     """An `index` as servers write it: a number, rarely a string of one."""
     if isinstance(index, str):
-        return int(index) if index.isdecimal() else None
+        return int(index) if _NUMBER.fullmatch(index) else None
     if isinstance(index, float):
         return int(index) if index.is_integer() else None
     return index if isinstance(index, int) and not isinstance(index, bool) else None

@@ -1,7 +1,7 @@
 """What a delta says: text in its several forms, reasoning in its many spellings."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from attrs import define, field
 
@@ -29,6 +29,14 @@ READ = frozenset(
 )
 """The members of a delta that are read, or say nothing."""
 
+BESIDE = frozenset({"citations", "images", "related_questions", "search_results"})
+"""Members of a chunk that say something for the reader (Perplexity, xAI)."""
+
+TELLING: Final = 4
+TOLD: Final = 64
+"""So many characters again at the beginning of a delta are a repetition, not a model that stammers; more tell nothing
+new."""
+
 
 def said_alone(chunk: Any) -> tuple[str, Any]:
     """The member of the delta that is all a chunk brings, and its value, as in nearly every chunk; else empty."""
@@ -40,6 +48,7 @@ def said_alone(chunk: Any) -> tuple[str, Any]:
             or chunk.get("usage") is not None
             or "error" in chunk
             or "x_groq" in chunk
+            or "base_resp" in chunk
             or (len(choice) > 3 and (len(choice) > 4 or choice["logprobs"] is not None))
         ):
             return "", None
@@ -68,11 +77,16 @@ def reasoning_of(delta: Mapping[str, Any]) -> str:
     return "".join(_text(detail.get("text") or detail.get("summary")) for detail in details if isinstance(detail, dict))
 
 
-def pieces_of(content: Any, ledger: Ledger) -> Sequence[Piece]:
-    """The pieces of a content list (Mistral): thinking, text and plain strings mixed."""
-    if not isinstance(content, list):
-        return ()
+def pieces_of(delta: Mapping[str, Any], ledger: Ledger) -> Sequence[Piece]:
+    """The pieces of a delta's content: its text, or those of a list (Mistral's thinking, text and plain strings)."""
+    content = delta.get("content")
+    if isinstance(content, str):
+        return (("reasoning" if _is_thought(delta) else "text", content),) if content else ()
     pieces: list[Piece] = []
+    if not isinstance(content, list):
+        if content is not None:
+            ledger.record("ChatNormalizer", "content", "ignored", "neither text nor a list")
+        return pieces
     for part in content:
         kind = part.get("type", "text") if isinstance(part, dict) else ""
         if isinstance(part, str):
@@ -81,6 +95,10 @@ def pieces_of(content: Any, ledger: Ledger) -> Sequence[Piece]:
             pieces.append(("text", _text(part.get("text"))))
         elif kind == "thinking":
             pieces.append(("reasoning", _text(part.get("thinking"))))
+            if part.get("signature"):
+                ledger.record(
+                    "ChatNormalizer", "content[].signature", "dropped", "opaque reasoning of another provider"
+                )
         elif kind == "refusal":
             pieces.append(("refusal", _text(part.get("refusal"))))
         else:
@@ -103,6 +121,13 @@ def unread_members(delta: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
             yield "choices[].delta.tool_calls[].extra_content", "no event carries it"
 
 
+def _is_thought(delta: Mapping[str, Any]) -> bool:
+    """Whether Gemini marks the content as a thought."""
+    extra = delta.get("extra_content")
+    google = extra.get("google") if isinstance(extra, dict) else None
+    return isinstance(google, dict) and google.get("thought") is True
+
+
 def _text(value: Any) -> str:
     """Text from a string, or from a list of parts."""
     if isinstance(value, str):
@@ -110,6 +135,25 @@ def _text(value: Any) -> str:
     if isinstance(value, list):
         return "".join(_text(part.get("text")) if isinstance(part, dict) else _text(part) for part in value)
     return ""
+
+
+@define
+class Repeats:
+    """Takes out of a delta what it repeats: some servers send all that came so far with every delta (MiniMax)."""
+
+    _chars: int = field(init=False, default=0)
+    _head: str = field(init=False, default="")
+    """What the first deltas said, as much as tells whether another begins like them."""
+
+    def new(self, text: str) -> str:
+        """The part of a delta that is new."""
+        size = self._chars
+        if TELLING <= size < len(text) and text.startswith(self._head):
+            text = text[size:]
+        if size < TOLD:
+            self._head += text[: TOLD - size]
+        self._chars = size + len(text)
+        return text
 
 
 @define

@@ -1,5 +1,6 @@
 """Errors as Chat servers write them, in a stream or as a body."""
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -36,9 +37,32 @@ KINDS: dict[str, ErrorKind] = {
     "unavailable": ErrorKind.OVERLOADED,
     "timeout_error": ErrorKind.TIMEOUT,
     "deadline_exceeded": ErrorKind.TIMEOUT,
+    "1000": ErrorKind.AUTHENTICATION,  # these numbers are Zhipu's (docs.z.ai, "Errors"); they come as text
+    "1001": ErrorKind.AUTHENTICATION,
+    "1002": ErrorKind.AUTHENTICATION,
+    "1003": ErrorKind.AUTHENTICATION,
+    "1004": ErrorKind.AUTHENTICATION,
+    "1113": ErrorKind.QUOTA,
+    "1210": ErrorKind.INVALID_REQUEST,
+    "1211": ErrorKind.NOT_FOUND,
+    "1220": ErrorKind.PERMISSION,
+    "1301": ErrorKind.INVALID_REQUEST,
+    "1302": ErrorKind.RATE_LIMIT,
+    "1303": ErrorKind.RATE_LIMIT,
+    "1305": ErrorKind.RATE_LIMIT,
 }
 """Words of `type`, `code` and `status`, in lower case. What is not among them goes by its number, else it is the
 provider's."""
+
+STATUS_CODES: dict[int, ErrorKind] = {
+    1001: ErrorKind.TIMEOUT,
+    1002: ErrorKind.RATE_LIMIT,
+    1004: ErrorKind.AUTHENTICATION,
+    1008: ErrorKind.QUOTA,
+    1039: ErrorKind.RATE_LIMIT,
+    2013: ErrorKind.INVALID_REQUEST,
+}
+"""MiniMax's numbers (platform.minimax.io, "Error Codes"), in a member of their own."""
 
 FAILED_FINISH: dict[str, ErrorKind] = {
     "error": ErrorKind.API,
@@ -48,25 +72,31 @@ FAILED_FINISH: dict[str, ErrorKind] = {
 }
 """Finish reasons that are failures (DeepSeek, Zhipu, OpenRouter, Mistral, SGLang)."""
 
+FAILING = frozenset({"error", "base_resp", "x_groq"})
+"""Members of a chunk with choices in which an error may stand."""
+
+_HTTP_STATUS = re.compile("[45][0-9]{2}")
+
 
 def error_in(chunk: Any, name: bytes = b"") -> StreamError | None:
     """The error that a payload is, or None. `name` is its event's.
 
     Read are OpenAI's `{"error": {...}}`, the same with a string (xAI, Fireworks) or in an array (Gemini), the old
-    `{"object": "error", ...}` of vLLM and Mistral, Anthropic's shape, MiniMax's `base_resp`, and whatever comes under
-    the event name `error` (Groq) or without choices but with a message.
+    `{"object": "error", ...}` of vLLM and Mistral, Anthropic's shape, Groq's `x_groq`, MiniMax's `base_resp`, and
+    whatever comes under the event name `error` (Groq) or without choices but with a message.
     """
-    if isinstance(chunk, list):
-        return next((found for item in chunk if (found := error_in(item)) is not None), None)
+    if isinstance(chunk, list) and (found := next(filter(None, map(error_in, chunk)), None)) is not None:
+        return found
     if not isinstance(chunk, dict):
-        return None
-    if error := chunk.get("error"):
+        return _error(chunk, {}) if chunk and name == b"error" else None
+    beside = chunk.get("x_groq")
+    if error := chunk.get("error") or (beside.get("error") if isinstance(beside, dict) else None):
         return _error(error, chunk)
     if chunk.get("object") == "error" or (name == b"error" and not chunk.get("choices")):
         return _error(chunk, chunk)
     status = chunk.get("base_resp")
-    if isinstance(status, dict) and status.get("status_code"):
-        return _made(status.get("status_msg"), (), status.get("status_code"))
+    if isinstance(status, dict) and (code := status.get("status_code")):
+        return _made(status.get("status_msg"), (), code, STATUS_CODES.get(code) if isinstance(code, int) else None)
     if "choices" not in chunk and "usage" not in chunk:
         if (several := chunk.get("errors")) and isinstance(several, list):
             return _error(several, chunk)
@@ -92,12 +122,12 @@ def _error(error: Any, around: Mapping[str, Any]) -> StreamError:
     return _made(error.get("message") or error.get("detail"), words, error.get("code") or error.get("status_code"))
 
 
-def _made(message: Any, words: tuple[Any, ...], code: Any) -> StreamError:
+def _made(message: Any, words: tuple[Any, ...], code: Any, kind: ErrorKind | None = None) -> StreamError:
     named = [word for word in words if isinstance(word, str) and word]
-    kind = next((found for word in named if (found := KINDS.get(word.lower())) is not None), None)
-    number = code if isinstance(code, int) else int(code) if isinstance(code, str) and code.isdecimal() else 0
+    kind = kind or next((found for word in named if (found := KINDS.get(word.lower())) is not None), None)
     if kind is None:
-        kind = kind_of_status(number) if 400 <= number < 600 else ErrorKind.API
+        number = int(code) if isinstance(code, int | str) and _HTTP_STATUS.fullmatch(str(code)) else 0
+        kind = kind_of_status(number) if number else ErrorKind.API
     text = _message(message) or (f"the upstream failed: {named[0]}" if named else "the upstream failed")
     return StreamError(kind, text, str(code) if code else "".join(named[:1]), kind in RETRYABLE)
 

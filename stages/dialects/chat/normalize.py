@@ -1,6 +1,6 @@
 """A Chat stream, of any vendor, as canonical events."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import count
 from typing import Any, Final
 
@@ -33,8 +33,17 @@ from pipeline.ledger import Ledger
 from pipeline.limits import DEFAULT_LIMITS, Limits
 from pipeline.stage import Stage
 from stages.dialects.chat.calls import LEGACY, Calls, Fragment, exact_entries, fragments_of
-from stages.dialects.chat.content import Halves, Piece, pieces_of, reasoning_of, said_alone, unread_members
-from stages.dialects.chat.errors import error_in, failed_finish
+from stages.dialects.chat.content import (
+    BESIDE,
+    REASONING,
+    Halves,
+    Repeats,
+    pieces_of,
+    reasoning_of,
+    said_alone,
+    unread_members,
+)
+from stages.dialects.chat.errors import FAILING, error_in, failed_finish
 from stages.dialects.chat.usage import usage_of
 
 DONE: Final = b"[DONE]"
@@ -55,14 +64,21 @@ STOP_REASONS: dict[str, StopReason] = {
     "sensitive": StopReason.REFUSAL,
     "refusal": StopReason.REFUSAL,
     "safety": StopReason.REFUSAL,
+    "recitation": StopReason.REFUSAL,
+    "blocklist": StopReason.REFUSAL,
+    "prohibited_content": StopReason.REFUSAL,
+    "spii": StopReason.REFUSAL,
 }
-"""Finish reasons of every vendor, in lower case. One that is not here ends the turn, and is recorded."""
+"""Finish reasons of every vendor, in lower case, without what follows a colon. One that is not here ends the turn, and
+is recorded."""
 
 CUTTING: Final = frozenset({StopReason.MAX_TOKENS, StopReason.CONTEXT_WINDOW, StopReason.REFUSAL})
 """The stop reasons at which a call may be unfinished."""
 
+SPELLINGS: Final = REASONING[:2]
 NO_FINISH: Final = (None, "", "null")
 FIRST_CHOICE: Final = (0, None, "0")
+STANDARD: Final = {"index", "delta", "finish_reason"}
 
 
 @define
@@ -85,6 +101,7 @@ class ChatNormalizer(Stage[Frame, Event]):
     _refusal: int = field(init=False, default=-1)
     _calls: Calls = field(init=False)
     _halves: Halves = field(init=False, factory=Halves)
+    _repeats: Repeats = field(init=False, factory=Repeats)
     _stop: StopReason | None = field(init=False, default=None)
     _stop_sequence: str | None = field(init=False, default=None)
     _usage: Usage | None = field(init=False, default=None)
@@ -100,6 +117,8 @@ class ChatNormalizer(Stage[Frame, Event]):
         out: list[Event] = []
         try:
             for frame in items:
+                if self.ended:
+                    break
                 try:
                     chunk = loads(frame.data, self.limits.json_depth)
                 except ValueError:
@@ -107,9 +126,9 @@ class ChatNormalizer(Stage[Frame, Event]):
                 name, value = said_alone(chunk)
                 if name == "content" and self._text >= 0 and self._is_plain(frame, value):
                     out.append(TextDelta(self._text, value))
-                elif name in ("reasoning_content", "reasoning") and self._reasoning >= 0 and self._is_plain(frame, value):
-                    out.append(ReasoningDelta(self._reasoning, value))
-                elif name != "tool_calls" or frame.name or not self._goes_on(value, out):
+                elif name in SPELLINGS and self._reasoning >= 0 and self._is_plain(frame, value):
+                    out.append(ReasoningDelta(self._reasoning, self._repeats.new(value)))
+                elif name != "tool_calls" or frame.name or not self._calls.go_on(value, out):
                     made = len(out)
                     if chunk is None:
                         self._no_json(frame, out)
@@ -117,8 +136,6 @@ class ChatNormalizer(Stage[Frame, Event]):
                         self._chunk(chunk, frame, out)
                     if len(out) == made:
                         out.append(Carry(NAME, frame))
-                    if self.ended:
-                        break
         except PipelineError as error:
             raise error.after(out) from error.__cause__
         return out
@@ -137,14 +154,14 @@ class ChatNormalizer(Stage[Frame, Event]):
         """Whether this can be passed on as it is: text, with no half of a character, now or before."""
         return type(text) is str and (text.isascii() or is_whole(text)) and not self._halves.odd and not frame.name
 
-    def _goes_on(self, entries: Any, out: list[Event]) -> bool:
-        return not self._halves.odd and self._calls.go_on(entries, out)
-
     def _no_json(self, frame: Frame, out: list[Event]) -> None:
         """The end, a keep-alive, JSON texts that lack a blank line between them, or a broken frame."""
         data = frame.data.strip()
-        if data == DONE:
+        if data.startswith(DONE):
             self._done(out)
+            return
+        if (error := error_in(data.decode("utf-8", "replace"), frame.name)) is not None:
+            self._fail(error, out)
             return
         if not data.startswith((b"{", b"[")):
             self.ledger.record("ChatNormalizer", "frame", "ignored", "data that is no JSON")
@@ -162,7 +179,7 @@ class ChatNormalizer(Stage[Frame, Event]):
             self._done(out)
 
     def _chunk(self, chunk: Any, frame: Frame, out: list[Event]) -> None:
-        if type(chunk) is not dict or "error" in chunk or "choices" not in chunk or frame.name:
+        if type(chunk) is not dict or not chunk.get("choices") or frame.name or not FAILING.isdisjoint(chunk):
             if (error := error_in(chunk, frame.name)) is not None:
                 if isinstance(chunk, dict) and chunk.get("choices"):
                     self._begin(chunk, out)
@@ -172,11 +189,10 @@ class ChatNormalizer(Stage[Frame, Event]):
             if not isinstance(chunk, dict):
                 self.ledger.record("ChatNormalizer", "frame", "ignored", "JSON that is no object")
                 return
+            if isinstance(beside := chunk.get("x_groq"), dict):
+                self._count(beside.get("usage"))
+        self._count(chunk.get("usage"))
         self._begin(chunk, out)
-        if usage := chunk.get("usage"):
-            self._count(usage)
-        if "x_groq" in chunk:
-            self._groq(chunk["x_groq"], out)
         self._choices(chunk, frame, out)
 
     def _begin(self, chunk: Mapping[str, Any], out: list[Event]) -> None:
@@ -187,64 +203,76 @@ class ChatNormalizer(Stage[Frame, Event]):
         if not (name or model or chunk.get("choices")):
             return
         self._started = True
-        if usage := chunk.get("usage"):
-            self._count(usage)
         out.append(
-            MessageStart(
-                name if isinstance(name, str) else "",
-                model if isinstance(model, str) and model else self.facts.model,
-                self._usage or self.facts.usage,
-            )
+            MessageStart(self._word(name), self._word(model) or self.facts.model, self._usage or self.facts.usage)
         )
+
+    def _word(self, value: Any) -> str:
+        """An id or a model's name; an odd one is none."""
+        if isinstance(value, str) and len(value) <= self.limits.id_chars:
+            return value
+        if value is not None:
+            self.ledger.record("ChatNormalizer", "id, model", "ignored", "no text, or a long one")
+        return ""
 
     def _choices(self, chunk: Mapping[str, Any], frame: Frame, out: list[Event], failing: bool = False) -> None:
         choices = chunk.get("choices")
-        if not isinstance(choices, list):
-            return
-        for at, choice in enumerate(choices):
+        silent = self._text < 0 and self._reasoning < 0 and self._refusal < 0 and not len(self._calls)
+        reason = None
+        for at, choice in enumerate(choices if isinstance(choices, list) else ()):
+            if self.ended:
+                break
             if not isinstance(choice, dict):
                 self.ledger.record("ChatNormalizer", "choices[]", "ignored", "no object")
             elif choice.get("index") not in FIRST_CHOICE:
                 self.ledger.record("ChatNormalizer", "choices[]", "dropped", "only the first choice is read")
             else:
-                self._choice(choice, at, frame, out)
+                self._choice(choice, at, silent, frame, out)
                 reason = choice.get("finish_reason")
-                if reason not in NO_FINISH and not failing and not self.ended:
-                    self._finish(str(reason).lower(), out)
+                if reason not in NO_FINISH and not failing:
+                    self._finish(str(reason).lower().partition(":")[0], out)
+        if not choices or reason not in NO_FINISH:
+            for name in BESIDE & chunk.keys():
+                if chunk[name]:
+                    self.ledger.record("ChatNormalizer", name, "dropped", "no event carries it")
 
-    def _choice(self, choice: Mapping[str, Any], at: int, frame: Frame, out: list[Event]) -> None:
+    def _choice(self, choice: Mapping[str, Any], at: int, silent: bool, frame: Frame, out: list[Event]) -> None:
         delta = choice.get("delta")
-        if delta is None and self._text < 0:
+        if not delta and silent:
             delta = choice.get("message")  # a whole answer where a stream was asked for
         if isinstance(delta, dict):
             self._delta(delta, at, frame, out)
-        if len(choice) > 3:
+        elif delta:
+            self.ledger.record("ChatNormalizer", "choices[].delta", "ignored", "no object")
+        if choice.keys() != STANDARD:
             self._beside(choice)
 
     def _beside(self, choice: Mapping[str, Any]) -> None:
-        """What stands beside the delta."""
-        if usage := choice.get("usage"):
-            self._count(usage)
-        if isinstance(sequence := choice.get("stop_sequence"), str) and sequence:
-            self._stop_sequence = sequence
+        """What stands beside the delta. vLLM and SGLang tell a stop sequence there, or the number of a token."""
+        self._count(choice.get("usage"))
+        for name in ("stop_reason", "matched_stop", "stop_sequence"):
+            sequence = choice.get(name)
+            if (
+                isinstance(sequence, str)
+                and sequence
+                and not (name == "stop_reason" and sequence.lower() in STOP_REASONS)
+            ):
+                self._stop_sequence = sequence
         if choice.get("logprobs"):
             self.ledger.record("ChatNormalizer", "choices[].logprobs", "dropped", "no event carries them")
 
     def _delta(self, delta: Mapping[str, Any], at: int, frame: Frame, out: list[Event]) -> None:
         """One delta in the order that holds within it: reasoning, text, refusal, calls."""
-        content = delta.get("content")
-        pieces: Sequence[Piece] = () if isinstance(content, str) else pieces_of(content, self.ledger)
+        pieces = pieces_of(delta, self.ledger)
         if not any(kind == "reasoning" for kind, _ in pieces):
-            self._write_reasoning(reasoning_of(delta), out)
-        if isinstance(content, str):
-            self._write_text(content, out)
+            self._write_reasoning(self._repeats.new(reasoning_of(delta)), out)
         for kind, text in pieces:
             _WRITE[kind](self, text, out)
         if isinstance(refusal := delta.get("refusal"), str):
             self._write_refusal(refusal, out)
-        if isinstance(entries := delta.get("tool_calls"), list):
-            self._tool_calls(entries, at, frame, out)
-        if isinstance(legacy := delta.get("function_call"), dict):
+        if entries := delta.get("tool_calls"):
+            self._tool_calls(entries if isinstance(entries, list) else [entries], at, frame, out)
+        elif isinstance(legacy := delta.get("function_call"), dict):
             self._calls.add(Fragment.of({"function": legacy}, LEGACY), out)
         if isinstance(notes := delta.get("annotations"), list):
             self._annotations(notes, out)
@@ -286,7 +314,6 @@ class ChatNormalizer(Stage[Frame, Event]):
         if any(fragment.value for fragment in fragments):
             fragments = fragments_of(exact_entries(frame.data, at) or entries, self.ledger)
         for fragment in fragments:
-            fragment.text = self._halves.joined(f"call {fragment.place} {fragment.id}", fragment.text)
             self._calls.add(fragment, out)
 
     def _annotations(self, notes: list[Any], out: list[Event]) -> None:
@@ -298,19 +325,10 @@ class ChatNormalizer(Stage[Frame, Event]):
 
     def _count(self, usage: Any) -> None:
         """The last counts win; zeros behind counts are none."""
-        if isinstance(usage, dict):
-            counted = usage_of(usage)
+        if usage and isinstance(usage, dict):
+            counted = usage_of(usage, self._usage)
             if self._usage is None or counted != Usage():
                 self._usage = counted
-
-    def _groq(self, beside: Any, out: list[Event]) -> None:
-        """Groq's own member: counts in the older place, errors in the stream."""
-        if isinstance(beside, dict):
-            self._count(beside.get("usage"))
-            if error := beside.get("error"):
-                found = error_in({"error": error})
-                if found is not None:
-                    self._fail(found, out)
 
     def _finish(self, reason: str, out: list[Event]) -> None:
         if (failed := failed_finish(reason)) is not None:
@@ -349,19 +367,17 @@ class ChatNormalizer(Stage[Frame, Event]):
 
     def _flush(self, out: list[Event]) -> None:
         """Halves of characters whose other half never came."""
-        for key, text in self._halves.rest():
-            if key in _WRITE:
-                _WRITE[key](self, text, out)
-            else:
-                self.ledger.record("ChatNormalizer", "tool_calls[]", "dropped", "half a character without the other")
+        for kind, text in self._halves.rest():
+            _WRITE[kind](self, text, out)
 
     def _fail(self, error: StreamError, out: list[Event]) -> None:
         self._flush(out)
+        self._calls.cut()
         out.append(error)
         self.ended = True
 
 
-_WRITE = {
+_WRITE: dict[str, Callable[[ChatNormalizer, str, list[Event]], None]] = {
     "text": ChatNormalizer._write_text,
     "reasoning": ChatNormalizer._write_reasoning,
     "refusal": ChatNormalizer._write_refusal,

@@ -7,33 +7,38 @@ from typing import Any
 from pipeline.events import Usage
 
 
-def usage_of(counts: Mapping[str, Any]) -> Usage:
-    """A `usage` object in exclusive counts.
+def usage_of(counts: Mapping[str, Any], before: Usage | None = None) -> Usage:
+    """A `usage` object in exclusive counts; what it does not say stays as it was `before`.
 
     `prompt_tokens` holds the cached and the cache-written tokens, wherever the vendor tells them apart (OpenAI and
     Alibaba in its details, Moonshot beside it, DeepSeek as hits). More cached than prompt tokens means that the vendor
-    counts them exclusively already. `completion_tokens` holds the reasoning.
+    counts them exclusively already. `completion_tokens` holds the reasoning, unless the total says that it does not
+    (xAI).
     """
-    prompt_details = _object(counts.get("prompt_tokens_details"))
-    completion_details = _object(counts.get("completion_tokens_details"))
-    prompt = _count(counts.get("prompt_tokens"))
+    usage = before or Usage()
+    prompt, output = counts.get("prompt_tokens"), counts.get("completion_tokens")
+    details = _object(counts.get("prompt_tokens_details"))
     read = _first(
-        prompt_details.get("cached_tokens"),
+        details.get("cached_tokens"),
         counts.get("cached_tokens"),
         counts.get("prompt_cache_hit_tokens"),
         counts.get("cache_read_input_tokens"),
     )
     write = _first(
-        prompt_details.get("cache_write_tokens"),
-        prompt_details.get("cache_creation_input_tokens"),
+        details.get("cache_write_tokens"),
+        details.get("cache_creation_input_tokens"),
         counts.get("cache_creation_input_tokens"),
     )
+    details = _object(counts.get("completion_tokens_details"))
+    reasoning = _first(details.get("reasoning_tokens"), counts.get("reasoning_tokens"))
+    unseen = reasoning if _count(counts.get("total_tokens")) == _count(prompt) + _count(output) + reasoning else 0
+    inclusive = read + write <= _count(prompt)
     return Usage(
-        input=prompt - read - write if read + write <= prompt else prompt,
-        cache_read=read,
-        cache_write=write,
-        output=_count(counts.get("completion_tokens")),
-        reasoning=_first(completion_details.get("reasoning_tokens"), counts.get("reasoning_tokens")),
+        input=usage.input if prompt is None else _count(prompt) - (read + write if inclusive else 0),
+        cache_read=usage.cache_read if prompt is None else read,
+        cache_write=usage.cache_write if prompt is None else write,
+        output=usage.output if output is None else _count(output) + unseen,
+        reasoning=usage.reasoning if output is None else reasoning,
     )
 
 

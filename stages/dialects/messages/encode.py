@@ -46,6 +46,9 @@ DELTAS: dict[type[Event], bytes] = {
 }
 """How the delta of each class begins; its text and `}` follow."""
 
+PROMPT = frozenset({"input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens"})
+"""The counts of what went in. They are all 0 only if the upstream did not tell."""
+
 
 @define
 class MessagesEncoder(Stage[Event, Frame]):
@@ -164,6 +167,8 @@ class MessagesEncoder(Stage[Event, Frame]):
     def _message_delta(self, event: MessageDelta, out: list[Frame]) -> None:
         delta = {"stop_reason": event.stop_reason, "stop_sequence": event.stop_sequence}
         usage = {"output_tokens": 0} if event.usage is None else counts(event.usage)
+        if not any(count for name, count in usage.items() if name in PROMPT):
+            usage = {name: count for name, count in usage.items() if name not in PROMPT}  # 0 would erase the estimate
         _write("message_delta", {"delta": delta, "usage": usage}, out)
 
     def _message_stop(self, event: MessageStop, out: list[Frame]) -> None:

@@ -1,0 +1,416 @@
+"""Which fragment belongs to which call."""
+
+from itertools import count
+from typing import Any
+
+import pytest
+
+from pipeline.errors import LimitExceeded, UpstreamError
+from pipeline.events import ArgumentsDelta, BlockStart, BlockStop, Event, ToolKind, ToolUseBlock
+from pipeline.ledger import Ledger
+from pipeline.limits import Limits
+from stages.dialects.chat.calls import LEGACY, Calls, Fragment, exact_entries, fragments_of
+from tests.support import call, chunk, fragment, payload
+
+
+class Spoken:
+    """Calls, given entries of `tool_calls`, with what came of them."""
+
+    def __init__(self, limits: Limits | None = None) -> None:
+        self.ledger = Ledger()
+        self.calls = Calls(self.ledger, limits or Limits(), count())
+        self.out: list[Event] = []
+
+    def say(self, *entries: dict[str, Any]) -> list[Event]:
+        """What these entries make."""
+        before = len(self.out)
+        for one in fragments_of(entries, self.ledger):
+            self.calls.add(one, self.out)
+        return self.out[before:]
+
+    def whole(self) -> list[tuple[str, str, str]]:
+        """Id, name and arguments of the calls, in order."""
+        said: dict[int, list[str]] = {}
+        for event in self.out:
+            if isinstance(event, BlockStart):
+                assert isinstance(event.block, ToolUseBlock)
+                said[event.index] = [event.block.id, event.block.name, ""]
+            elif isinstance(event, ArgumentsDelta):
+                said[event.index][2] += event.text
+        return [(id_, name, text) for id_, name, text in said.values()]
+
+
+def called(*entries: dict[str, Any]) -> list[tuple[str, str, str]]:
+    """The calls that these entries make."""
+    spoken = Spoken()
+    spoken.say(*entries)
+    return spoken.whole()
+
+
+# One call
+
+
+def test_a_call_begins_with_its_name_and_goes_on_fragment_by_fragment() -> None:
+    spoken = Spoken()
+    assert spoken.say(fragment(0, "i", "f", "")) == [BlockStart(0, ToolUseBlock("i", "f"))]
+    assert spoken.say(fragment(0, arguments='{"x"')) == [ArgumentsDelta(0, '{"x"')]
+    assert spoken.say(fragment(0, arguments=":1}")) == [ArgumentsDelta(0, ":1}")]
+    assert len(spoken.calls) == 1
+    spoken.calls.end(spoken.out, complete=True)
+    assert spoken.out[-1] == BlockStop(0)
+    spoken.calls.end(spoken.out, complete=True)
+    assert spoken.out.count(BlockStop(0)) == 1
+
+
+def test_arguments_before_the_name_wait_for_it() -> None:
+    spoken = Spoken()
+    assert spoken.say(fragment(0, arguments='{"x":'), fragment(0, "i", arguments="1")) == []
+    assert spoken.calls.held == 6
+    assert spoken.say(fragment(0, name="f", arguments="}")) == [
+        BlockStart(0, ToolUseBlock("i", "f")),
+        ArgumentsDelta(0, '{"x":'),
+        ArgumentsDelta(0, "1"),
+        ArgumentsDelta(0, "}"),
+    ]
+    assert spoken.calls.held == 0
+
+
+def test_calls_begin_in_the_order_in_which_their_names_come() -> None:
+    assert called(fragment(0, "a", arguments="{}"), fragment(1, "b", "g", "{}"), fragment(0, name="f")) == [
+        ("b", "g", "{}"),
+        ("a", "f", "{}"),
+    ]
+
+
+def test_a_name_that_never_comes_fails_a_finished_stream() -> None:
+    spoken = Spoken()
+    spoken.say(fragment(0, "i", arguments="{}"))
+    with pytest.raises(UpstreamError, match="without a name") as raised:
+        spoken.calls.end(spoken.out, complete=True)
+    assert raised.value.code == "nameless_tool_call"
+
+
+def test_a_name_that_never_comes_is_recorded_where_the_call_was_cut() -> None:
+    for by_an_error in (True, False):
+        spoken = Spoken()
+        spoken.say(fragment(0, "i", arguments="{}"), fragment(1, "j", "g", ""))
+        if by_an_error:
+            spoken.calls.cut()
+        else:
+            spoken.calls.end(spoken.out, complete=False)
+        assert spoken.calls.held == 0
+        assert [(entry.path, entry.action) for entry in spoken.ledger] == [("tool_calls[]", "dropped")]
+
+
+@pytest.mark.parametrize(
+    "rest",
+    [
+        fragment(0, "i", "f", "{}"),
+        fragment(0, "", "", "{}"),
+        fragment(0, "null", arguments="{}"),
+        fragment(0, "another", arguments="{}"),
+        fragment(arguments="{}"),
+        fragment("0", arguments="{}"),
+        fragment(0.0, arguments="{}"),
+        {"index": 0, "id": None, "type": None, "function": {"name": None, "arguments": "{}"}},
+        {"index": 0, "function": {"name": " ", "arguments": "{}"}},
+    ],
+)
+def test_it_is_the_same_call(rest: dict[str, Any]) -> None:
+    assert called(fragment(0, "i", "f", ""), rest) == [("i", "f", "{}")]
+
+
+@pytest.mark.parametrize(
+    "rest",
+    [
+        fragment(0, "j", "f", ":1}"),
+        fragment(0, None, "f", ":1}"),
+        fragment(0, None, "g", ":1}"),
+        fragment(0, "i", "g", ":1}"),
+    ],
+)
+def test_text_that_goes_on_with_the_arguments_is_the_same_calls(rest: dict[str, Any]) -> None:
+    assert called(fragment(0, "i", "f", '{"x"'), rest) == [("i", "f", '{"x":1}')]
+
+
+def test_a_fragment_that_says_nothing_is_nothing() -> None:
+    assert called({}, {"index": 0}, {"index": 0, "function": None}, {"function": {}}, {"id": ""}) == []
+
+
+def test_an_id_that_is_a_number_is_a_word() -> None:
+    assert called(fragment(0, 7, "f", "{}")) == [("7", "f", "{}")]
+
+
+# Several calls
+
+
+@pytest.mark.parametrize(
+    ("entries", "wanted"),
+    [
+        # told apart by place
+        (
+            [
+                fragment(1, "a", "f", "{"),
+                fragment(3, "b", "g", "{"),
+                fragment(1, None, None, "}"),
+                fragment(3, None, None, "}"),
+            ],
+            [("a", "f", "{}"), ("b", "g", "{}")],
+        ),
+        # one place for all, whole calls
+        (
+            [fragment(0, "a", "f", '{"x":1}'), fragment(0, "b", "f", '{"x":2}')],
+            [("a", "f", '{"x":1}'), ("b", "f", '{"x":2}')],
+        ),
+        ([fragment(0, "a", "f", ""), fragment(0, "b", "g", "")], [("a", "f", ""), ("b", "g", "")]),
+        # one place for all, one by one in pieces, and back to the first by its id
+        (
+            [fragment(0, "a", "f", "{"), fragment(0, "b", "g", "{}"), fragment(0, "a", "f", "}")],
+            [("a", "f", "{}"), ("b", "g", "{}")],
+        ),
+        # one place, no id
+        ([fragment(0, None, "f", "{}"), fragment(0, None, "g", "{}")], [("*", "f", "{}"), ("*", "g", "{}")]),
+        # the first one has no id, the second has
+        ([fragment(0, None, "f", "{}"), fragment(0, "b", "f", "{}")], [("*", "f", "{}"), ("b", "f", "{}")]),
+        # no place
+        ([fragment(None, "a", "f", "{}"), fragment(None, "b", "f", "{}")], [("a", "f", "{}"), ("b", "f", "{}")]),
+        (
+            [fragment(None, "a", "f", "{"), fragment(None, "b", "g", "{}"), fragment(None, "a", None, "}")],
+            [("a", "f", "{}"), ("b", "g", "{}")],
+        ),
+        # no place, one id for two names
+        ([fragment(None, "a", "f", "{}"), fragment(None, "a", "g", "{}")], [("a", "f", "{}"), ("a_2", "g", "{}")]),
+        # no place and no id
+        ([fragment(None, None, "f", "{}"), fragment(None, None, "f", "{}")], [("*", "f", "{}"), ("*", "f", "{}")]),
+        ([fragment(None, None, "f", '{"x"'), fragment(None, None, "f", ":1}")], [("*", "f", '{"x":1}')]),
+        ([fragment(None, None, "f"), fragment(None, None, "f")], [("*", "f", ""), ("*", "f", "")]),
+        # no place, and an id that changes
+        ([fragment(None, "a", "f", "{"), fragment(None, "b", None, "}")], [("a", "f", "{}")]),
+        # a place only at first
+        ([fragment(0, "a", "f", "{"), fragment(None, None, None, "}")], [("a", "f", "{}")]),
+    ],
+)
+def test_calls_are_told_apart(entries: list[dict[str, Any]], wanted: list[tuple[str, str, str]]) -> None:
+    minted = [("*" if id_.startswith("call_") else id_, name, text) for id_, name, text in called(*entries)]
+    assert minted == wanted
+
+
+def test_text_without_any_name_belongs_to_the_only_call_that_is_not_whole() -> None:
+    entries = [fragment(None, "a", "f", '{"x":1}'), fragment(None, "b", "g", '{"y":')]
+    assert called(*entries, fragment(arguments="2}")) == [("a", "f", '{"x":1}'), ("b", "g", '{"y":2}')]
+    assert called(*entries, fragment(arguments="2}"), fragment(arguments=" "))[1] == ("b", "g", '{"y":2} ')
+
+
+def test_text_that_could_belong_to_several_calls_fails() -> None:
+    spoken = Spoken()
+    spoken.say(fragment(None, "a", "f", "{"), fragment(None, "b", "g", "{"))
+    with pytest.raises(UpstreamError, match="several calls") as raised:
+        spoken.say(fragment(arguments="}"))
+    assert raised.value.code == "ambiguous_tool_call"
+
+
+def test_text_before_any_call_waits_for_a_name() -> None:
+    spoken = Spoken()
+    assert spoken.say(fragment(arguments="{")) == []
+    assert spoken.say(fragment(arguments="}")) == []
+    assert spoken.calls.held == 2
+
+
+# Ids
+
+
+def test_one_id_for_several_calls_is_given_suffixes_and_recorded() -> None:
+    spoken = Spoken()
+    spoken.say(fragment(0, "a", "f"), fragment(1, "a", "g"), fragment(2, "a_2", "h"), fragment(3, "a", "k"))
+    assert [id_ for id_, _, _ in spoken.whole()] == ["a", "a_2", "a_2_2", "a_3"]
+    assert [(entry.path, entry.action) for entry in spoken.ledger] == [("tool_calls[].id", "renamed")]
+
+
+def test_a_missing_id_is_minted_and_stays() -> None:
+    ids = [call[0] for call in called(*(fragment(n, None, "f", "{}") for n in range(50)))]
+    assert len({*ids}) == 50
+    assert all(id_.startswith("call_") for id_ in ids)
+    spoken = Spoken()
+    spoken.say(fragment(0, None, "f", "{"), fragment(0, "late", None, "}"))
+    assert [text for _, _, text in spoken.whole()] == ["{}"]
+
+
+def test_ten_thousand_calls_under_one_id_and_one_place_are_told_apart() -> None:
+    spoken = Spoken()
+    for n in range(10_000):
+        spoken.say(fragment(0, "a", f"f{n}", "{}"))
+        spoken.calls.add(Fragment.of(fragment(None, f"i{n}")), spoken.out)  # an id alone is nothing
+    assert len(spoken.calls) == 10_000
+    assert len({id_ for id_, _, _ in spoken.whole()}) == 10_000
+    with pytest.raises(LimitExceeded, match="more than 10000 calls"):
+        spoken.say(fragment(0, "b", "f", "{}"))
+
+
+@pytest.mark.parametrize("entry", [fragment(0, "x" * 1001, "f"), fragment(0, "i", "x" * 1001)])
+def test_an_id_or_name_beyond_its_bound_fails(entry: dict[str, Any]) -> None:
+    with pytest.raises(LimitExceeded, match="longer than 1000"):
+        Spoken().say(entry)
+    Spoken().say(fragment(0, "x" * 1000, "x" * 1000))
+
+
+def test_arguments_without_a_name_are_held_within_a_bound() -> None:
+    spoken = Spoken(Limits(held_bytes=3))
+    with pytest.raises(LimitExceeded, match="more than 3 bytes"):
+        spoken.say(fragment(0, arguments="12"), fragment(1, arguments="34"))
+
+
+# The quick way
+
+
+def test_the_way_of_nearly_every_fragment_gives_what_the_long_way_gives() -> None:
+    spoken, quick = Spoken(), Spoken()
+    for one in (spoken, quick):
+        one.say(fragment(0, "i", "f", ""))
+    assert quick.calls.go_on([fragment(0, arguments='{"x":1}')], quick.out)
+    spoken.say(fragment(0, arguments='{"x":1}'))
+    assert quick.out == spoken.out
+    for one in (spoken, quick):
+        one.say(fragment(0, None, "g", '{"y":2}'))
+    assert (
+        [call[1:] for call in quick.whole()]
+        == [call[1:] for call in spoken.whole()]
+        == [
+            ("f", '{"x":1}'),
+            ("g", '{"y":2}'),
+        ]
+    )
+
+
+@pytest.mark.parametrize(
+    "entries",
+    [
+        None,
+        7,
+        [],
+        ["odd"],
+        [{}],
+        [{"index": 0}],
+        [{"index": 0, "function": None}],
+        [{"index": 0, "function": {}}],
+        [{"index": [], "function": {"arguments": "x"}}],
+        [fragment(0, arguments="x"), fragment(0, arguments="y")],
+        [fragment(0, "i", arguments="x")],
+        [fragment(0, name="f")],
+        [fragment(0, name="f", arguments="x")],
+        [fragment(0, arguments="")],
+        [fragment(0, arguments={})],
+        [fragment(0, arguments=7)],
+        [fragment(0, arguments="\ud83d")],
+        [fragment(1, arguments="x")],
+        [fragment(2, arguments="x")],
+        [fragment(arguments="x")],
+    ],
+)
+def test_every_other_fragment_takes_the_long_way(entries: Any) -> None:
+    spoken = Spoken()
+    spoken.say(fragment(0, "i", "f"), fragment(1, "j"))
+    before = [*spoken.out]
+    assert not spoken.calls.go_on(entries, spoken.out)
+    assert spoken.out == before
+
+
+# Halves of characters
+
+
+def test_the_halves_of_a_character_are_joined_within_a_call() -> None:
+    assert called(fragment(0, "i", "f", "\ud83d"), fragment(1, "j", "g", "x"), fragment(0, arguments="\ude00")) == [
+        ("i", "f", "😀"),
+        ("j", "g", "x"),
+    ]
+
+
+def test_half_a_character_alone_is_replaced_when_the_call_ends() -> None:
+    spoken = Spoken()
+    assert spoken.say(fragment(0, "i", "f", "\ud83d")) == [BlockStart(0, ToolUseBlock("i", "f"))]
+    assert spoken.calls.held == 1
+    assert not spoken.calls.go_on([fragment(0, arguments="x")], spoken.out)
+    spoken.calls.end(spoken.out, complete=False)
+    assert spoken.out[1:] == [ArgumentsDelta(0, "\ufffd"), BlockStop(0, complete=False)]
+    assert spoken.calls.held == 0
+
+
+def test_half_a_character_is_dropped_with_a_call_that_was_cut() -> None:
+    spoken = Spoken()
+    spoken.say(fragment(0, "i", "f", "\ud83d"))
+    spoken.calls.cut()
+    assert spoken.calls.held == 0
+
+
+# Fragments
+
+
+@pytest.mark.parametrize(
+    ("entry", "wanted"),
+    [
+        (fragment(3, "i", "f", "{}"), Fragment(3, "i", "f", "{}", ToolKind.FUNCTION)),
+        (fragment("3"), Fragment(3, "", "", "", ToolKind.FUNCTION)),
+        (fragment("x"), Fragment(None, "", "", "", ToolKind.FUNCTION)),
+        (fragment("9" * 5000), Fragment(None, "", "", "", ToolKind.FUNCTION)),
+        (fragment(2.0), Fragment(2, "", "", "", ToolKind.FUNCTION)),
+        (fragment(2.5), Fragment(None, "", "", "", ToolKind.FUNCTION)),
+        (fragment(True), Fragment(None, "", "", "", ToolKind.FUNCTION)),
+        (fragment([]), Fragment(None, "", "", "", ToolKind.FUNCTION)),
+        (fragment(0, True, ["f"]), Fragment(0, "", "", "", ToolKind.FUNCTION)),
+        (fragment(0, arguments={"x": [1]}), Fragment(0, "", "", '{"x":[1]}', ToolKind.FUNCTION, value=True)),
+        (fragment(0, arguments=7), Fragment(0, "", "", "7", ToolKind.FUNCTION, value=True)),
+        ({"custom": {"name": "f", "input": "x"}}, Fragment(None, "", "f", "x", ToolKind.CUSTOM)),
+        ({"type": "custom", "id": "i"}, Fragment(None, "i", "", "", ToolKind.CUSTOM)),
+        ({"custom": 7}, Fragment(None, "", "", "", ToolKind.FUNCTION)),
+    ],
+)
+def test_an_entry_is_read_member_by_member(entry: dict[str, Any], wanted: Fragment) -> None:
+    assert Fragment.of(entry) == wanted
+
+
+def test_a_place_may_be_given() -> None:
+    assert Fragment.of({"function": {"name": "f"}}, LEGACY) == Fragment(LEGACY, "", "f", "", ToolKind.FUNCTION)
+
+
+def test_a_custom_call_is_one_by_its_first_fragment() -> None:
+    spoken = Spoken()
+    assert spoken.say(
+        {"index": 0, "id": "i", "type": "custom"}, {"index": 0, "custom": {"name": "f", "input": "x"}}
+    ) == [
+        BlockStart(0, ToolUseBlock("i", "f", ToolKind.CUSTOM)),
+        ArgumentsDelta(0, "x"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "begins"),
+    [
+        ("{", True),
+        (" [1", True),
+        ('"{', True),
+        ("null", True),
+        ("", False),
+        (":1}", False),
+        ('"', False),
+        ("nul", False),
+    ],
+)
+def test_what_begins_the_arguments_of_a_call(text: str, begins: bool) -> None:
+    assert Fragment(0, "", "", text, ToolKind.FUNCTION).begins is begins
+
+
+@pytest.mark.parametrize(
+    ("entry", "action"),
+    [("odd", "ignored"), (None, "ignored"), ({"id": "w", "type": "web_search", "web_search": {}}, "dropped")],
+)
+def test_what_is_no_call_is_recorded(entry: Any, action: str) -> None:
+    ledger = Ledger()
+    assert fragments_of([entry, fragment(0, "i", "f")], ledger) == [Fragment.of(fragment(0, "i", "f"))]
+    assert [(found.path, found.action) for found in ledger] == [("tool_calls[]", action)]
+
+
+def test_entries_are_read_again_with_every_digit() -> None:
+    entries = [fragment(0, "i", "f", {"n": 2**70})]
+    assert exact_entries(payload(chunk({"tool_calls": entries})), 0) == entries
+    assert exact_entries(payload({"choices": [{"message": {"tool_calls": entries}}]}), 0) == entries
+    for odd in (b"{", b"[]", b"{}", payload(call(0)), payload({"choices": [7]})):
+        assert exact_entries(odd, 1) == ()

@@ -1,0 +1,245 @@
+"""What a delta says."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipeline.ledger import Ledger
+from stages.dialects.chat.content import (
+    Halves,
+    Repeats,
+    pieces_of,
+    reasoning_of,
+    said_alone,
+    unread_members,
+)
+from tests.support import call, chunk, finish, fragment, text, usage
+
+# The quick way
+
+
+@pytest.mark.parametrize("member", ["content", "reasoning_content", "reasoning", "tool_calls"])
+def test_what_a_chunk_says_alone_is_found(member: str) -> None:
+    said = [fragment(0, arguments="x")] if member == "tool_calls" else "x"
+    for beside in ({}, {"role": "assistant"}, {"role": "assistant", "refusal": None, "function_call": None}):
+        one = chunk({**beside, member: said})
+        assert said_alone(one) == (member, said)
+        one["choices"][0]["logprobs"] = None
+        assert said_alone({**one, "usage": None}) == (member, said)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        None,
+        7,
+        "text",
+        [],
+        {},
+        {"choices": None},
+        {"choices": []},
+        {"choices": [7]},
+        {"choices": [{"index": 0, "delta": {"content": "x"}}]},
+        {"choices": [text("x")["choices"][0], text("y")["choices"][0]]},
+        {"choices": [{"index": 1, "delta": {"content": "x"}, "finish_reason": None}]},
+        {"choices": [{"index": 0, "delta": None, "finish_reason": None}]},
+        {"choices": [{"index": 0, "delta": "x", "finish_reason": None}]},
+        {"choices": [{**text("x")["choices"][0], "usage": {}}]},
+        {"choices": [{**text("x")["choices"][0], "logprobs": {}}]},
+        {"choices": [{**text("x")["choices"][0], "logprobs": None, "usage": {}}]},
+        chunk({"content": "x"}, "stop"),
+        {**text("x"), "usage": {}},
+        {**text("x"), "error": None},
+        {**text("x"), "x_groq": {}},
+        {**text("x"), "base_resp": {}},
+        chunk({"content": "x", "reasoning": "y"}),
+        chunk({"content": "x", "extra_content": {"google": {"thought": True}}}),
+        finish(),
+        usage(),
+        call(0, "i"),
+    ],
+)
+def test_whatever_says_more_is_not_taken_for_less(other: Any) -> None:
+    name, value = said_alone(other)
+    assert (name, value) == ("", None) or other["choices"][0]["delta"] == {name: value}
+
+
+# Reasoning
+
+
+@pytest.mark.parametrize(
+    "delta",
+    [
+        {"reasoning_content": "A"},
+        {"reasoning": "A"},
+        {"reasoning_text": "A"},
+        {"thinking": "A"},
+        {"reasoning_content": "A", "reasoning": "A"},
+        {"reasoning_content": "", "reasoning": None, "thinking": "A"},
+        {"reasoning": {"text": "A"}},
+        {"reasoning": {"content": "A"}},
+        {"reasoning": "A", "reasoning_details": [{"type": "reasoning.text", "text": "A"}]},
+        {"reasoning_details": [{"type": "reasoning.text", "text": "A"}]},
+        {"reasoning_details": [{"type": "reasoning.summary", "summary": "A"}]},
+        {"reasoning_details": [{"text": "A"}, 7, {"data": "x"}, {"text": None}]},
+        {"reasoning_details": [{"text": [{"text": "A"}, 7]}]},
+        {"tensorzero_extra_content": [{"type": "thought", "text": "A"}]},
+    ],
+)
+def test_reasoning_is_read_once_whatever_it_is_called(delta: dict[str, Any]) -> None:
+    assert reasoning_of(delta) == "A"
+
+
+@pytest.mark.parametrize(
+    "delta", [{}, {"content": "a"}, {"reasoning": 7}, {"reasoning": {}}, {"reasoning_details": "A"}, {"thinking": []}]
+)
+def test_what_is_no_reasoning_is_none(delta: dict[str, Any]) -> None:
+    assert reasoning_of(delta) == ""
+
+
+def test_deltas_that_repeat_all_that_came_give_what_is_new() -> None:
+    repeats = Repeats()
+    steps = ["The u", "The user", "The user", "The user asks"]
+    assert [repeats.new(step) for step in steps[:2]] == ["The u", "ser"]
+    assert repeats.new("The user asks") == " asks"
+    assert repeats.new("The user asks" + "!" * 100) == "!" * 100
+    assert repeats.new("The user asks" + "!" * 101) == "!"
+
+
+def test_a_model_may_stammer() -> None:
+    repeats = Repeats()
+    assert [repeats.new(step) for step in ("a", "and", "", "aand", "no")] == ["a", "and", "", "aand", "no"]
+
+
+@given(st.lists(st.text("ab", min_size=1, max_size=3), max_size=30))
+def test_short_deltas_of_a_grown_text_pass_as_they_are(steps: list[str]) -> None:
+    repeats = Repeats()
+    repeats.new("0123456789")
+    assert [repeats.new(step) for step in steps] == steps
+
+
+# Content
+
+
+@pytest.mark.parametrize(
+    ("content", "pieces"),
+    [
+        (None, []),
+        ("", []),
+        ("a", [("text", "a")]),
+        ([], []),
+        (["a", {"type": "text", "text": "b"}], [("text", "a"), ("text", "b")]),
+        ([{"text": "a"}], [("text", "a")]),
+        ([{"type": "output_text", "text": "a"}], [("text", "a")]),
+        ([{"type": "text", "text": 7}], [("text", "")]),
+        ([{"type": "refusal", "refusal": "no"}], [("refusal", "no")]),
+        ([{"type": "thinking", "thinking": "A"}], [("reasoning", "A")]),
+        (
+            [{"type": "thinking", "thinking": [{"type": "text", "text": "A"}, "B"], "closed": True}, "c"],
+            [("reasoning", "AB"), ("text", "c")],
+        ),
+    ],
+)
+def test_the_pieces_of_a_content(content: Any, pieces: list[tuple[str, str]]) -> None:
+    ledger = Ledger()
+    assert list(pieces_of({"content": content}, ledger)) == pieces
+    assert len(ledger) == 0
+
+
+@pytest.mark.parametrize(
+    ("content", "pieces", "path"),
+    [
+        (7, [], "content"),
+        ({}, [], "content"),
+        ([{"type": "image_url"}, "a"], [("text", "a")], "content[]"),
+        ([{"type": "reference", "reference_ids": [1]}], [], "content[]"),
+        ([7, {"type": ["text"]}], [], "content[]"),
+        ([{"type": "thinking", "thinking": "A", "signature": "s"}], [("reasoning", "A")], "content[].signature"),
+    ],
+)
+def test_a_part_that_is_no_text_is_recorded(content: Any, pieces: list[tuple[str, str]], path: str) -> None:
+    ledger = Ledger()
+    assert list(pieces_of({"content": content}, ledger)) == pieces
+    assert [entry.path for entry in ledger] == [path]
+
+
+@pytest.mark.parametrize(
+    ("extra", "kind"),
+    [
+        ({"google": {"thought": True}}, "reasoning"),
+        ({"google": {"thought": False}}, "text"),
+        ({"google": {"thought_signature": "s"}}, "text"),
+        ({"google": 7}, "text"),
+        (7, "text"),
+    ],
+)
+def test_content_that_is_marked_as_a_thought_is_reasoning(extra: Any, kind: str) -> None:
+    assert list(pieces_of({"content": "a", "extra_content": extra}, Ledger())) == [(kind, "a")]
+
+
+# What is not read
+
+
+@pytest.mark.parametrize(
+    ("delta", "path"),
+    [
+        ({"audio": {"data": "x"}}, "choices[].delta.audio"),
+        ({"x" * 100: 1}, f"choices[].delta.{'x' * 64}"),
+        ({"reasoning_opaque": "x"}, "choices[].delta.reasoning_opaque"),
+        ({"reasoning_details": [{"data": "x"}]}, "choices[].delta.reasoning_details[]"),
+        ({"reasoning_details": [{"text": "A", "signature": "x"}]}, "choices[].delta.reasoning_details[]"),
+        ({"tool_calls": [{"extra_content": {"google": {}}}]}, "choices[].delta.tool_calls[].extra_content"),
+    ],
+)
+def test_a_member_that_no_event_carries_is_named(delta: dict[str, Any], path: str) -> None:
+    assert [name for name, _ in unread_members(delta)] == [path]
+
+
+@pytest.mark.parametrize(
+    "delta",
+    [
+        {"role": "assistant", "content": "a", "audio": None, "images": []},
+        {"reasoning_details": [{"text": "A"}, 7], "tool_calls": [{"extra_content": None}, 7]},
+        {"reasoning_details": 7, "tool_calls": 7},
+    ],
+)
+def test_a_member_that_says_nothing_is_not_named(delta: dict[str, Any]) -> None:
+    assert list(unread_members(delta)) == []
+
+
+# Halves of characters
+
+
+def test_a_leading_half_waits_for_the_other() -> None:
+    halves = Halves()
+    assert (halves.joined("text", "a\ud83d"), halves.odd, halves.held) == ("a", True, 1)
+    assert (halves.joined("text", "\ude00b"), halves.odd, halves.held) == ("😀b", False, 0)
+
+
+def test_the_halves_of_one_text_do_not_meet_those_of_another() -> None:
+    halves = Halves()
+    assert halves.joined("text", "\ud83d") == ""
+    assert halves.joined("reasoning", "\ude00") == "\ufffd"
+    assert halves.joined("reasoning", "é") == "é"
+    assert halves.joined("text", "") == ""
+    assert halves.joined("text", "x") == "\ufffdx"
+    assert not halves.odd
+
+
+def test_a_half_without_the_other_is_replaced_at_the_end() -> None:
+    halves = Halves()
+    halves.joined("text", "\ud83d")
+    assert list(halves.rest()) == [("text", "\ufffd")]
+    assert (list(halves.rest()), halves.odd, halves.held) == ([], False, 0)
+
+
+@given(st.text(), st.lists(st.integers(0, 20)))
+def test_text_in_halves_is_whole_again(whole: str, cuts: list[int]) -> None:
+    units = whole.encode("utf-16-be", "surrogatepass")
+    halves, out, at = Halves(), "", 0
+    for size in (*cuts, len(units)):
+        out += halves.joined("text", units[at : at + 2 * size].decode("utf-16-be", "surrogatepass"))
+        at += 2 * size
+    assert out + "".join(text for _, text in halves.rest()) == whole

@@ -1,0 +1,139 @@
+"""The proxy's flags and its TOML file, and `python -m examples.proxy` itself."""
+
+import logging
+import os
+import signal
+import socket
+import subprocess
+import sys
+import urllib.request
+from pathlib import Path
+
+import anyio
+import pytest
+from attrs import evolve
+
+from examples.proxy.__main__ import main, serve
+from examples.proxy.config import Config, read
+from examples.proxy.listen import base_url, without_values
+from pipeline.limits import DEFAULT_LIMITS
+
+ROOT = Path(__file__).parents[1]
+
+
+def written(folder: Path, text: str) -> str:
+    file = folder / "proxy.toml"
+    file.write_text(text, "utf-8")
+    return str(file)
+
+
+def test_without_flags_it_listens_on_loopback_over_the_embedded_replay() -> None:
+    assert read([], {}) == Config(host="127.0.0.1", port=8080, upstream="", api_key="", limits=DEFAULT_LIMITS)
+
+
+def test_flags_say_where_it_listens_and_what_is_behind_it() -> None:
+    flags = ["--listen", "[::1]:0", "--upstream", "chat=https://host/v1/", "--api-key-env", "KEY"]
+    assert read(flags, {"KEY": " secret\n"}) == Config(host="::1", port=0, upstream="https://host/v1", api_key="secret")
+
+
+def test_a_file_has_the_same_names_and_flags_come_first(tmp_path: Path) -> None:
+    text = 'listen = "127.0.0.1:1"\nupstream = "chat=http://host/v1"\n[limits]\nping_seconds = 5\nblocks = 7\n'
+    config = read(["--config", written(tmp_path, text), "--listen", "127.0.0.1:2"], {})
+    limits = evolve(DEFAULT_LIMITS, ping_seconds=5, blocks=7)
+    assert config == Config(port=2, upstream="http://host/v1", limits=limits)
+
+
+@pytest.mark.parametrize(
+    ("text", "wrong"),
+    [
+        ("listen = ", "proxy.toml"),
+        ("lisen = 'x'\nport = 1", "unknown: lisen, port"),
+        ("listen = 8080", "listen: must be a string"),
+        ("listen = '127.0.0.1'", "listen: '127.0.0.1' is no HOST:PORT"),
+        ("listen = ':8080'", "listen: ':8080' is no HOST:PORT"),
+        ("listen = 'host:x'", "listen: 'host:x' is no HOST:PORT"),
+        ("upstream = 'messages=http://host'", "upstream: 'messages=http://host' is no chat=URL"),
+        ("upstream = 'chat=host/v1'", "upstream: 'chat=host/v1' is no chat=URL"),
+        ("api_key_env = 'NONE'", "api_key_env: the environment has no NONE"),
+        ("limits = 1", "limits: must be a table"),
+        ("[limits]\npings = 1", "limits.pings: unknown"),
+        ("[limits]\nblocks = 0", "limits.blocks: must be a whole number above 0"),
+        ("[limits]\nblocks = true", "limits.blocks: must be a whole number above 0"),
+        ("[limits]\nblocks = 1.5", "limits.blocks: must be a whole number above 0"),
+        ("[limits]\nidle_seconds = -1", "limits.idle_seconds: must be a number of seconds; 0 turns it off"),
+        ("[limits]\nidle_seconds = nan", "limits.idle_seconds: must be a number of seconds; 0 turns it off"),
+        ("[limits]\nidle_seconds = inf", "limits.idle_seconds: must be a number of seconds; 0 turns it off"),
+        ("[limits]\nidle_seconds = true", "limits.idle_seconds: must be a number of seconds; 0 turns it off"),
+    ],
+)
+def test_what_is_wrong_is_named(tmp_path: Path, text: str, wrong: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as caught:
+        read(["--config", written(tmp_path, text)], {})
+    assert caught.value.code == 2
+    assert wrong in capsys.readouterr().err
+
+
+def test_a_file_that_is_not_there_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        read(["--config", "/nowhere/proxy.toml"], {})
+    assert "/nowhere/proxy.toml" in capsys.readouterr().err
+
+
+def test_an_address_is_written_as_a_client_writes_it() -> None:
+    assert base_url("::1", 80) == "http://[::1]:80"
+    assert base_url("127.0.0.1", 80) == "http://127.0.0.1:80"
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])
+async def test_it_serves_until_it_is_interrupted(capsys: pytest.CaptureFixture[str]) -> None:
+    codes: list[int] = []
+
+    async def run() -> None:
+        codes.append(await serve(Config(port=0)))
+
+    with anyio.fail_after(10):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(run)
+            while not (printed := capsys.readouterr().out):
+                await anyio.lowlevel.checkpoint()
+            os.kill(os.getpid(), signal.SIGTERM)
+    assert codes == [0]
+    assert printed.startswith("http://127.0.0.1:")
+    assert printed.endswith(" over the embedded replay\n")
+
+
+def test_the_module_runs_with_no_configuration_but_a_port() -> None:
+    command = [sys.executable, "-m", "examples.proxy", "--listen", "127.0.0.1:0"]
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as proxy:
+        assert proxy.stdout is not None
+        url = proxy.stdout.readline().split()[0]
+        direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+        with direct.open(f"{url}/healthz", timeout=10) as health:
+            assert health.read() == b'{"status": "ok"}'
+        proxy.send_signal(signal.SIGINT)
+        _, log = proxy.communicate(timeout=10)
+    assert proxy.returncode == 0
+    assert "streamweir.proxy GET /healthz 200 complete - 0." in log
+
+
+def test_a_port_that_is_taken_is_said_so(capsys: pytest.CaptureFixture[str]) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        assert main(["--listen", f"127.0.0.1:{port}"]) == 1
+    assert f"cannot listen on 127.0.0.1:{port}: " in capsys.readouterr().err
+
+
+def test_the_log_keeps_where_a_fault_was_and_leaves_out_what_it_said() -> None:
+    plain = logging.makeLogRecord({"msg": "open"})
+    assert without_values(plain)
+    assert (plain.exc_info, plain.exc_text) == (None, None)
+    try:
+        int("SECRET")
+    except ValueError:
+        fault = logging.makeLogRecord({"msg": "fault", "exc_info": sys.exc_info()})
+    assert without_values(fault)
+    shown = logging.Formatter().format(fault)
+    assert shown.endswith("ValueError")
+    assert "in test_the_log_keeps" in shown
+    assert "invalid literal" not in shown

@@ -1,0 +1,61 @@
+"""stages.verdict: how the stream ended, for the record."""
+
+import pytest
+
+from pipeline.errors import ErrorKind
+from pipeline.events import Event, MessageDelta, MessageStop, StopReason, StreamError, Usage
+from pipeline.outcome import Outcome, Verdict
+from pipeline.testing import EOF, check_stage, play
+from stages.verdict import VerdictStage
+from tests.canonical import BEGIN, BOOM, CUT, END, TEXT, start, stop, text
+
+
+def test_everything_passes_as_it_came() -> None:
+    items: list[Event] = [BEGIN, start(0, TEXT), text(0, "a"), stop(0), END, MessageStop()]
+    assert VerdictStage(Outcome()).receive(items) is items
+
+
+def test_until_the_terminal_there_is_no_verdict() -> None:
+    outcome = Outcome()
+    play(VerdictStage(outcome), BEGIN, END)
+    assert outcome.verdict is None
+
+
+def test_a_stream_with_its_terminal_is_complete() -> None:
+    outcome = Outcome()
+    stage = VerdictStage(outcome)
+    usage = Usage(input=1, output=2)
+    play(stage, BEGIN, MessageDelta(StopReason.MAX_TOKENS, None, usage), MessageStop())
+    assert (stage.ended, play(stage, EOF), stage.ended) == (False, [[]], True)
+    assert outcome == Outcome(Verdict.COMPLETE, StopReason.MAX_TOKENS, usage, None)
+
+
+@pytest.mark.parametrize("kind", ErrorKind)
+def test_an_error_is_a_failure_unless_it_tells_of_a_cut(kind: ErrorKind) -> None:
+    error = StreamError(kind, "why")
+    outcome = Outcome()
+    play(VerdictStage(outcome), BEGIN, error)
+    assert outcome.verdict is (Verdict.CUT if kind is ErrorKind.CUT else Verdict.FAILED)
+    assert outcome.error is error
+
+
+def test_the_first_terminal_stands() -> None:
+    outcome = Outcome()
+    play(VerdictStage(outcome), BOOM, CUT, MessageStop(), EOF)
+    assert (outcome.verdict, outcome.error) == (Verdict.FAILED, BOOM)
+
+
+def test_the_cause_of_a_sudden_end_is_noted_and_told() -> None:
+    outcome = Outcome()
+    assert play(VerdictStage(outcome), BEGIN, EOF(BOOM)) == [[BEGIN], [BOOM]]
+    assert (outcome.verdict, outcome.error) == (Verdict.FAILED, BOOM)
+
+
+def test_an_end_without_a_terminal_is_a_cut() -> None:
+    outcome = Outcome()
+    play(VerdictStage(outcome), BEGIN, END, EOF)
+    assert (outcome.verdict, outcome.error) == (Verdict.CUT, None)
+
+
+def test_the_rules_of_every_stage_are_kept() -> None:
+    check_stage(lambda: VerdictStage(Outcome()), [BEGIN, start(0, TEXT), text(0, "a"), stop(0), END, MessageStop()])
