@@ -147,13 +147,15 @@ def test_events_of_parts_reach_their_items() -> None:
         "response.content_part.done", output_index=0, content_index=0, part={"type": "reasoning_text", "text": "A"}
     )
     note = event("response.output_text.annotation.added", output_index=1, content_index=0, annotation={"type": "x"})
-    made = events(created(), part, text("Hi", 1) | {"logprobs": [{"token": "Hi"}]}, note, terminal())
-    assert made[1:6] == [
+    whole = event("response.output_text.done", output_index=1, content_index=0, text="Hi!")
+    made = events(created(), part, text("Hi", 1) | {"logprobs": [{"token": "Hi"}]}, note, whole, terminal())
+    assert made[1:7] == [
         BlockStart(0, ReasoningBlock(splittable=False)),
         ReasoningDelta(0, "A"),
         BlockStart(1, TextBlock()),
         TextDelta(1, "Hi"),
         AnnotationDelta(1, {"type": "x"}),
+        TextDelta(1, "!"),
     ]
 
 
