@@ -8,7 +8,7 @@ from attrs import define, field, frozen
 
 from pipeline.events import ToolKind
 from pipeline.jsontext import dumps
-from pipeline.request import CustomTool
+from pipeline.request import CustomTool, FunctionTool
 
 WRAPPED_SCHEMA: Mapping[str, object] = {
     "type": "object",
@@ -17,6 +17,10 @@ WRAPPED_SCHEMA: Mapping[str, object] = {
     "additionalProperties": False,
 }
 """The arguments of a freeform tool where it must be a function."""
+
+MANY = 1_000_000
+NOTHING = re.compile(r"(?!)")
+"""The bounds of a dialect toward itself: none."""
 
 _TAG = 8
 
@@ -58,6 +62,14 @@ class BuiltRequest:
 
     body: dict[str, object]
     map: RequestMap
+
+
+def description_of(tool: FunctionTool | CustomTool, namespaces: Mapping[str, str], described: set[str]) -> str:
+    """A tool's description; the first of a namespace (none of it is in `described` yet) tells the namespace's too."""
+    if not tool.namespace or tool.namespace in described:
+        return tool.description
+    described.add(tool.namespace)
+    return "\n\n".join(text for text in (tool.description, namespaces.get(tool.namespace, "")) if text)
 
 
 def wrapped_description(tool: CustomTool, description: str) -> str:

@@ -123,6 +123,10 @@ def test_a_body_is_one_json_object() -> None:
     assert read_body(b'{"a":1}', limits=Limits()) == {"a": 1}
 
 
+def test_a_long_number_in_a_body_is_not_rounded() -> None:
+    assert read_body(b'{"a":12345678901234567890123}', limits=Limits()) == {"a": 12345678901234567890123}
+
+
 @pytest.mark.parametrize("data", [b"", b"{", b"[1]", b"1", b'{"a":1}{"b":2}', b"null", b'{"a":NaN}'])
 def test_a_body_that_is_no_json_object_is_refused(data: bytes) -> None:
     with pytest.raises(ClientError) as caught:

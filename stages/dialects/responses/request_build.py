@@ -106,10 +106,10 @@ class _Builder:
         out: list[JSON] = []
         spaces: dict[str, JSON] = {}
         for tool in self.request.tools:
-            written = self._tool(tool)
+            written = None if self.native and "late" in tool.private else self._tool(tool)
             if written is None:
                 continue
-            space = "" if isinstance(tool, ServerTool) else tool.namespace
+            space = "" if isinstance(tool, ServerTool) else written.pop("namespace", tool.namespace)
             if not self.native or not space:
                 out.append(written)
                 continue
@@ -147,14 +147,15 @@ class _Builder:
 
     def _choice(self, body: JSON) -> None:
         choice = self.request.tool_choice
-        if self.request.parallel is not None and (choice is None or choice.mode is not Choosing.NONE):
+        asked = self.native or choice is None or choice.mode is not Choosing.NONE
+        if self.request.parallel is not None and asked:
             body["parallel_tool_calls"] = self.request.parallel
         if choice is not None and (written := self._choice_of(choice)) is not None:
             body["tool_choice"] = written
 
     def _choice_of(self, choice: ToolChoice) -> Any:
-        if self.native and choice.payload is not None:
-            return choice.payload
+        if self.native and (own := choice.payload or choice.private.get("tool_choice")) is not None:
+            return own
         mode = _MODES.get(choice.mode)
         offered = self.names.tools()
         if choice.allowed is not None:
@@ -191,11 +192,15 @@ class _Builder:
 
     def _reasoning(self, body: JSON) -> None:
         """The effort, and a summary with every effort that is not off: without it the API shows no reasoning at all."""
-        reasoning, effort = self.request.reasoning, effort_under(self.request.reasoning, self.options)
-        if self.options.effort == "" or (reasoning is None and not effort):
+        policy, reasoning = self.options.effort, self.request.reasoning
+        if self.native and policy is None:
             return
-        own = reasoning.private.get("reasoning") if reasoning is not None and self.native else None
-        written: JSON = dict(own) if isinstance(own, dict) else {}
+        effort = effort_under(reasoning, self.options)
+        if policy == "" or (reasoning is None and not effort):
+            body.pop("reasoning", None)
+            return
+        own = body.get("reasoning")
+        written: JSON = dict(own) if isinstance(own, dict) and self.native else {}
         if effort:
             written["effort"] = effort
         summary = reasoning.summary if reasoning is not None else ""
@@ -208,6 +213,8 @@ class _Builder:
 
     def _text(self, body: JSON) -> None:
         request = self.request
+        if self.native:
+            return
         own = body.get("text")
         text: JSON = dict(own) if isinstance(own, dict) else {}
         if request.output is not None:
@@ -267,7 +274,12 @@ def _format(output: OutputFormat) -> JSON:
         return {**output.extras, "type": "text"}
     if output.kind is OutputKind.JSON:
         return {**output.extras, "type": "json_object"}
-    schema: JSON = {**output.extras, "type": "json_schema", "name": output.name or "output", "schema": output.schema}
+    schema: JSON = {
+        **output.extras,
+        "type": "json_schema",
+        "name": output.name or "output",
+        "schema": output.schema or {},
+    }
     if output.description:
         schema["description"] = output.description
     schema["strict"] = True if output.strict is None else output.strict
