@@ -10,7 +10,7 @@ from pipeline.events import StopReason, StreamError, Usage
 from pipeline.ledger import Ledger
 from pipeline.message import Message, Reasoning, RedactedReasoning, Refusal, ServerItem, Text, ToolUse
 from stages.dialects.responses.body import read
-from stages.dialects.responses.opaque import Opaque
+from stages.dialects.responses.opaque import proof_of
 from tests.responses_stream import call, message, reasoning, refusal, response
 
 
@@ -29,8 +29,8 @@ def test_a_response_is_a_message() -> None:
         "resp_1",
         "m",
         (
-            Reasoning("A\n\nB", Opaque("rs1", "E", "summary", (1, 1)).written(), splittable=False),
-            RedactedReasoning(Opaque("rs2", "F").written()),
+            Reasoning("A\n\nB", proof_of(output[0]), splittable=False),
+            RedactedReasoning(proof_of(output[1])),
             ServerItem("responses", search),
             Text("Hello"),
             Refusal("no"),

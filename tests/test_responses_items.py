@@ -24,7 +24,7 @@ from pipeline.events import (
 )
 from pipeline.ledger import Ledger
 from stages.dialects.responses.normalize import ResponsesNormalizer
-from stages.dialects.responses.opaque import Opaque
+from stages.dialects.responses.opaque import proof_of
 from tests.responses_stream import (
     Json,
     added,
@@ -254,18 +254,12 @@ def test_of_a_whole_item_the_raw_text_is_shown() -> None:
 
 def test_the_blob_comes_last_with_what_brings_the_item_back() -> None:
     made = between(added(reasoning(blob="half")), summary("A"), done(reasoning("A", "B", blob="E")))
-    proof = Opaque("rs1", "E", "summary", (1, 1))
-    assert made[-2:] == [SignatureDelta(0, proof.written()), BlockStop(0)]
+    assert made[-2:] == [SignatureDelta(0, proof_of(reasoning("A", "B", blob="E"))), BlockStop(0)]
     assert texts(made) == "A\n\nB"
 
 
-def test_the_blob_of_raw_reasoning_says_where_its_text_stands() -> None:
-    made = between(done(reasoning(content=["ab", "", "c"], blob="E")))
-    assert made[-2] == SignatureDelta(0, Opaque("rs1", "E", "content", (2, 1)).written())
-
-
 def test_an_item_with_a_blob_alone_is_redacted_reasoning() -> None:
-    block = RedactedReasoningBlock(Opaque("rs1", "E").written())
+    block = RedactedReasoningBlock(proof_of(reasoning(blob="E")))
     assert between(added(reasoning()), done(reasoning(blob="E"))) == [BlockStart(0, block), BlockStop(0)]
 
 
@@ -275,7 +269,7 @@ def test_the_blob_of_an_announcement_is_not_the_whole_of_it() -> None:
 
 def test_a_blob_that_only_the_end_of_the_message_tells_is_carried() -> None:
     made = events(created(), summary("A"), terminal(output=[reasoning("A", blob="E")]))
-    assert SignatureDelta(0, Opaque("rs1", "E", "summary", (1,)).written()) in made
+    assert SignatureDelta(0, proof_of(reasoning("A", blob="E"))) in made
 
 
 def test_reasoning_behind_the_end_of_its_item_is_recorded() -> None:

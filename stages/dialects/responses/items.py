@@ -25,7 +25,7 @@ from pipeline.events import (
 from pipeline.ids import CallIds
 from pipeline.ledger import Ledger
 from pipeline.limits import Limits
-from stages.dialects.responses.opaque import JOINT, Opaque, parts_of
+from stages.dialects.responses.opaque import JOINT, parts_of, proof_of
 from stages.dialects.responses.voice import Said, Voice
 
 NAME: Final = "responses"
@@ -230,7 +230,8 @@ class ReasoningItem(Item):
     voice: Voice = field(init=False, factory=lambda: Voice(ReasoningDelta, JOINT))
     _member: str = field(init=False, default="")
     """Where the text that is shown stands: `summary` or `content`."""
-    _proof: Opaque | None = field(init=False, default=None)
+    _proof: str = field(init=False, default="")
+    """What brings it back to its provider."""
 
     def add(self, member: str, part: int | None, text: str, out: list[Event]) -> Said | None:
         """More of its summary or of its raw text."""
@@ -254,20 +255,16 @@ class ReasoningItem(Item):
             if any(texts[member]) and self._shows(member):
                 for more in self.voice.rest_of(texts[member]):
                     self._rest(self.voice, more, out)
-        blob = item.get("encrypted_content")
-        if isinstance(blob, str) and blob:
-            lengths = tuple(len(text) for text in texts[self._member or "summary"] if text)
-            self._proof = Opaque(_text(item.get("id")) or self.id, blob, self._member or "summary", lengths)
+        self._proof = proof_of(item) or self._proof
 
     def end(self, out: list[Event], *, complete: bool) -> None:
         self.flush(out)
         if self.voice.stopped:
             return
-        if (proof := self._proof) is not None:
-            if self.voice.index >= 0:
-                out.append(SignatureDelta(self.voice.index, proof.written()))
-            else:
-                self.voice.index = self.writer.open(RedactedReasoningBlock(proof.written()), out)
+        if self._proof and self.voice.index >= 0:
+            out.append(SignatureDelta(self.voice.index, self._proof))
+        elif self._proof:
+            self.voice.index = self.writer.open(RedactedReasoningBlock(self._proof), out)
         self._stop(self.voice, out, complete)
 
     def agrees(self, item: Mapping[str, Any]) -> bool:
