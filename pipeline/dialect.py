@@ -4,13 +4,14 @@ from collections.abc import Collection, Mapping
 from importlib.metadata import entry_points
 from typing import Any, Protocol
 
-from attrs import frozen
+from attrs import field, frozen
 
 from pipeline.errors import ClientError
 from pipeline.events import Event, Frame, Usage
 from pipeline.ledger import Ledger
 from pipeline.limits import Limits
 from pipeline.stage import Stage
+from pipeline.toolnames import OfferedTool
 
 GROUP = "streamweir.dialects"
 """The entry-point group in which packages offer their dialects."""
@@ -24,6 +25,10 @@ class RequestFacts:
     """The model asked for; what an answer that names none is said to come from."""
     usage: Usage | None = None
     """An estimate of the request's own tokens, for answers that begin before the upstream counts them."""
+    tools: Mapping[str, OfferedTool] = field(factory=dict)
+    """The client's tools by the name that the upstream calls them by; one that is not here is what it seems."""
+    echo: Mapping[str, Any] = field(factory=dict)
+    """Members of the request that the answer repeats."""
 
 
 NO_REQUEST = RequestFacts()
