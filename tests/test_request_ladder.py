@@ -244,9 +244,18 @@ def test_a_namespace_stands_before_the_name_and_comes_back() -> None:
     names = ToolNames(64, BARRED)
     tool = OfferedTool("list_agents", "collaboration", ToolKind.CUSTOM, wrapped=True)
     assert names.offer(tool) == "collaboration__list_agents"
-    assert names.wrapped("collaboration", "list_agents")
-    assert not names.wrapped("", "list_agents")
     assert RequestMap(names.tools()).tool("collaboration__list_agents") == tool
+
+
+def test_a_tool_that_only_earlier_calls_name_is_found_again_but_not_offered() -> None:
+    names = ToolNames(64, BARRED)
+    names.offer(OfferedTool("a.b"))
+    offered = names.see(OfferedTool("a.b", kind=ToolKind.CUSTOM))
+    seen = names.see(OfferedTool("c.d"))
+    found = names.map(CallIds(64, BARRED))
+    assert found.tool(offered) == OfferedTool("a.b")
+    assert found.tool(seen) == OfferedTool("c.d")
+    assert list(found.offered) == [offered]
 
 
 def test_a_tool_that_was_not_offered_is_itself() -> None:

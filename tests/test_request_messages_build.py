@@ -147,7 +147,7 @@ CALL = ToolUsePart("1", "f", {}, where=AT)
 # row of the table: (the request, where the loss is named, options)
 LOST: list[tuple[str, Request, str, JSON]] = [
     ("turns.name", request(evolve(GO, name="me", where="messages[0]")), "messages[0].name", {}),
-    ("turns.first", request(assistant(TextPart("a")), GO), "messages", {}),
+    ("turns.first", request(assistant(TextPart("a")), GO), "messages[0]", {}),
     (
         "turns.later instructions",
         request(GO, Turn(Role.SYSTEM, (TextPart("now"),), where="messages[1]")),

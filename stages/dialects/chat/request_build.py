@@ -28,7 +28,6 @@ from pipeline.toolnames import (
     BuiltRequest,
     CallIds,
     OfferedTool,
-    RequestMap,
     ToolNames,
     description_of,
     wrapped_description,
@@ -97,7 +96,7 @@ class _Builder:
             body["stream"] = True
             given = body.get("stream_options")
             body["stream_options"] = {**(given if isinstance(given, dict) else {}), "include_usage": True}
-        return BuiltRequest(body, RequestMap(self.names.tools(), self.ids.back()))
+        return BuiltRequest(body, self.names.map(self.ids))
 
     def _lose(self, member: str, row: str = "") -> Rule:
         return self.ladder.lose(row or member, self.request.path(member))
@@ -173,14 +172,15 @@ class _Builder:
     def _bounds(self, body: JSON) -> None:
         request = self.request
         if request.max_tokens is not None:
-            if request.max_tokens == 0:
+            if request.max_tokens == 0 and not self.native:
                 self._lose("max_tokens", "max_tokens of zero")
             older = self.options.old_max_tokens or (self.native and request.path("max_tokens") == "max_tokens")
             body["max_tokens" if older else "max_completion_tokens"] = request.max_tokens
         if request.stop:
-            if len(request.stop) > STOPS:
+            most = MANY if self.native else STOPS
+            if len(request.stop) > most:
                 self._lose("stop", "stop beyond four")
-            body["stop"] = list(request.stop[:STOPS])
+            body["stop"] = list(request.stop[:most])
         for member in _PLAIN:
             if (value := getattr(request, member)) is not None:
                 body[WRITE[member].to] = value

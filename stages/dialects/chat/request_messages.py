@@ -9,12 +9,12 @@ from pipeline import envelope
 from pipeline.events import ToolKind
 from pipeline.jsontext import dumps, loads
 from pipeline.ladder import Ladder, Rule
+from pipeline.media import to_url
 from pipeline.request import (
     INSTRUCTING,
     AudioPart,
     DocumentPart,
     ImagePart,
-    Inline,
     Node,
     Part,
     ReasoningPart,
@@ -24,12 +24,13 @@ from pipeline.request import (
     Role,
     ServerPart,
     Source,
+    Stored,
     TextPart,
     ToolResultPart,
     ToolUsePart,
     Turn,
 )
-from pipeline.toolnames import CallIds, ToolNames, wrapped_input
+from pipeline.toolnames import CallIds, OfferedTool, ToolNames, wrapped_input
 from pipeline.turns import ERROR_PREFIX, contiguous, document_text, instruction
 
 JSON = dict[str, Any]
@@ -155,12 +156,10 @@ class MessageWriter:
         return self.own(part, {"type": "image_url", "image_url": image})
 
     def _url(self, source: Source, row: str, where: str) -> str:
-        if isinstance(source, Inline):
-            return f"data:{source.media_type};base64,{source.data}"
-        if isinstance(source, Remote):
-            return source.url
-        self.ladder.lose(row, where)
-        return ""
+        if isinstance(source, Stored):
+            self.ladder.lose(row, where)
+            return ""
+        return to_url(source)
 
     def _document(self, part: DocumentPart) -> Iterator[JSON]:
         if part.citations:
@@ -178,9 +177,9 @@ class MessageWriter:
         yield self.own(part, {"type": "file", "file": self._file(part, source)})
 
     def _file(self, part: DocumentPart, source: Source) -> JSON:
-        if isinstance(source, Remote):
+        if isinstance(source, Remote) and not self.native:
             self.ladder.lose("part document by url", part.where)
-        if self.native and not isinstance(source, Inline | Remote):
+        if self.native and isinstance(source, Stored):
             return {**self._inner(part, "file"), "file_id": source.id, **({"filename": part.name} if part.name else {})}
         data = self._url(source, "part document stored", part.where)
         return {**self._inner(part, "file"), "file_data": data, "filename": part.name or "document.pdf"}
@@ -241,13 +240,14 @@ class MessageWriter:
             self.ladder.lose("part reasoning", part.where)
 
     def _call(self, part: ToolUsePart) -> JSON:
-        name = self.names.name(part.namespace, part.name)
+        wrapped = part.kind is ToolKind.CUSTOM and not (self.options.custom_tools or self.native)
+        name = self.names.see(OfferedTool(part.name, part.namespace, part.kind, wrapped))
         call = self.ids.id(part.id)
         text = part.arguments if isinstance(part.arguments, str) else dumps(part.arguments).decode()
         if part.kind is ToolKind.FUNCTION:
             function = {"name": name, "arguments": text if text.strip() else "{}"}
             return self.own(part, {"id": call, "type": "function", "function": function})
-        if self.options.custom_tools or self.native:
+        if not wrapped:
             return self.own(part, {"id": call, "type": "custom", "custom": {"name": name, "input": text}})
         function = {"name": name, "arguments": wrapped_input(text)}
         return self.own(part, {"id": call, "type": "function", "function": function})

@@ -31,7 +31,7 @@ from pipeline.request import (
     ToolUsePart,
     Turn,
 )
-from pipeline.toolnames import CallIds, ToolNames
+from pipeline.toolnames import CallIds, OfferedTool, ToolNames
 from pipeline.turns import instruction
 from stages.dialects.messages.request_tables import CACHE_MARKS, IMAGES, PDF
 
@@ -65,10 +65,10 @@ class BlockWriter:
             if out and out[-1]["role"] == role and role != "system" and not self.native:
                 out[-1]["content"].extend(blocks)
             else:
+                if not out and role != "user" and not self.native:
+                    self.ladder.lose("turns.first", turn.where)
+                    out.append({"role": "user", "content": [{"type": "text", "text": "."}]})
                 out.append(self.own(turn, {"role": role, "content": blocks}))
-        if not self.native and out and out[0]["role"] != "user":
-            self.ladder.lose("turns.first", "messages")
-            out.insert(0, {"role": "user", "content": [{"type": "text", "text": "."}]})
         for message in out:
             message["content"] = _content(message["content"])
         return out
@@ -202,7 +202,8 @@ class BlockWriter:
         return self.own(part, result)
 
     def _call(self, part: ToolUsePart) -> JSON:
-        name = self.names.name(part.namespace, part.name)
+        tool = OfferedTool(part.name, part.namespace, part.kind, wrapped=part.kind is ToolKind.CUSTOM)
+        name = self.names.see(tool)
         call = {"type": "tool_use", "id": self.ids.id(part.id), "name": name, "input": self._arguments(part)}
         return self.own(part, call)
 

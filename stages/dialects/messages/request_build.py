@@ -26,7 +26,6 @@ from pipeline.toolnames import (
     BuiltRequest,
     CallIds,
     OfferedTool,
-    RequestMap,
     ToolNames,
     description_of,
     wrapped_description,
@@ -91,7 +90,7 @@ class _Builder:
         self._account(body)
         if request.stream:
             body["stream"] = True
-        return BuiltRequest(body, RequestMap(self.names.tools(), self.ids.back()))
+        return BuiltRequest(body, self.names.map(self.ids))
 
     def _lose(self, member: str, row: str = "") -> Rule:
         return self.ladder.lose(row or member, self.request.path(member))

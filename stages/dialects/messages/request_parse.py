@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
+from attrs import evolve
+
 from pipeline.errors import ClientError
 from pipeline.events import ToolKind
 from pipeline.ladder import Loss, Reading
@@ -173,8 +175,7 @@ def _added(turns: tuple[Turn, ...], reading: Reading) -> list[Tool]:
         for part in turn.parts:
             if isinstance(part, ServerPart) and (definition := tool_of_addition(part.payload)) is not None:
                 tool = _tool(Members.of(definition, f"{part.where}.tool.definition"), reading)
-                tool.private["tool_addition"] = True  # type: ignore[index]  # made just now, by nobody else held
-                added.append(tool)
+                added.append(evolve(tool, private={**tool.private, "tool_addition": True}))
     return added
 
 

@@ -23,7 +23,7 @@ from pipeline.request import (
     ToolUsePart,
     WebSearch,
 )
-from pipeline.toolnames import BuiltRequest, CallIds, OfferedTool, RequestMap, ToolNames
+from pipeline.toolnames import BuiltRequest, CallIds, OfferedTool, ToolNames
 from pipeline.turns import bind, joined
 from stages.dialects.responses.request_items import JSON, ItemWriter
 from stages.dialects.responses.request_tables import (
@@ -84,7 +84,7 @@ class _Builder:
         self._account(body)
         if request.stream:
             body["stream"] = True
-        return BuiltRequest(body, RequestMap(self.names.tools(), self.ids.back()))
+        return BuiltRequest(body, self.names.map(self.ids))
 
     def _lose(self, member: str, row: str = "") -> Rule:
         return self.ladder.lose(row or member, self.request.path(member))
@@ -174,7 +174,7 @@ class _Builder:
         request = self.request
         if request.max_tokens is not None:
             body["max_output_tokens"] = request.max_tokens
-            if request.max_tokens == 0:
+            if request.max_tokens == 0 and not self.native:
                 self._lose("max_tokens", "max_tokens of zero")
             if request.max_tokens < LEAST_TOKENS and not self.native:
                 self._lose("max_tokens", "max_tokens below sixteen")

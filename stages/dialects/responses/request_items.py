@@ -10,6 +10,7 @@ from pipeline import envelope
 from pipeline.events import ToolKind
 from pipeline.jsontext import dumps, loads
 from pipeline.ladder import Ladder, Rule
+from pipeline.media import to_url
 from pipeline.request import (
     INSTRUCTING,
     AudioPart,
@@ -25,12 +26,13 @@ from pipeline.request import (
     Role,
     ServerPart,
     Source,
+    Stored,
     TextPart,
     ToolResultPart,
     ToolUsePart,
     Turn,
 )
-from pipeline.toolnames import CallIds, ToolNames
+from pipeline.toolnames import CallIds, OfferedTool, ToolNames
 from pipeline.turns import ERROR_PREFIX, document_text
 
 JSON = dict[str, Any]
@@ -110,7 +112,7 @@ class ItemWriter:
             elif isinstance(part, DocumentPart):
                 yield from self._document(part)
             elif isinstance(part, AudioPart):
-                self.ladder.lose("part audio", part.where)
+                yield self._audio(part)
             elif isinstance(part, ServerPart):
                 yield from self._server(part, "input_text")
             elif isinstance(part, ReasoningPart):
@@ -121,6 +123,11 @@ class ItemWriter:
             yield dict(part.payload)
         elif self.ladder.follow(part.loss.row, part.loss.where) is Rule.DEGRADE and part.text:
             yield {"type": kind, "text": part.text}
+
+    def _audio(self, part: AudioPart) -> JSON:
+        if not self.native:
+            self.ladder.lose("part audio", part.where)
+        return self.own(part, {"type": "input_audio", "input_audio": {"data": part.data, "format": part.format}})
 
     def _image(self, part: ImagePart) -> JSON:
         image: JSON = {"type": "input_image", "detail": part.detail or "auto"}
@@ -150,10 +157,8 @@ class ItemWriter:
         yield self.own(part, file)
 
     def _source(self, source: Source, member: str, row: str, where: str) -> JSON:
-        if isinstance(source, Inline):
-            return {member: f"data:{source.media_type};base64,{source.data}"}
-        if isinstance(source, Remote):
-            return {member: source.url}
+        if not isinstance(source, Stored):
+            return {member: to_url(source)}
         if not self.native:
             self.ladder.lose(row, where)
         return {"file_id": source.id}
@@ -220,7 +225,8 @@ class ItemWriter:
 
     def _call(self, part: ToolUsePart) -> JSON:
         text = part.arguments if isinstance(part.arguments, str) else dumps(part.arguments).decode()
-        name = part.name if self.native else self.names.name(part.namespace, part.name)
+        tool = OfferedTool(part.name, part.namespace, part.kind)
+        name = part.name if self.native else self.names.see(tool)
         call: JSON = {"call_id": self.ids.id(part.id), "name": name}
         if self.native and part.namespace:
             call["namespace"] = part.namespace

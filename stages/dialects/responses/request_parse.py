@@ -80,7 +80,7 @@ def parse(body: Mapping[str, Any], *, ledger: Ledger, limits: Limits = DEFAULT_L
         private=rest["private"],
         extras=rest["extras"],
         losses=tuple(reading.losses),
-        paths=_PATHS,
+        paths={**_PATHS, "logprobs": "top_logprobs" if members.has("top_logprobs") else "include"},
     )
 
 
@@ -89,7 +89,6 @@ _PATHS = {
     "system": "instructions",
     "parallel": "parallel_tool_calls",
     "max_tokens": "max_output_tokens",
-    "logprobs": "top_logprobs",
     "output": "text.format",
     "verbosity": "text.verbosity",
     "user": "safety_identifier",
