@@ -1,4 +1,4 @@
-"""The text of a freeform tool's call that an upstream had to write as a function's one string."""
+"""A freeform tool's text inside a function's one string: taken out of it, and put into it, while it streams."""
 
 import json
 import re
@@ -8,7 +8,7 @@ from typing import Final
 from attrs import define, field
 
 from pipeline.halves import Halves
-from pipeline.jsontext import BLANK
+from pipeline.jsontext import BLANK, dumps
 
 MEMBER: Final = '"input"'
 """The one member of the function (`pipeline.toolnames.WRAPPED_SCHEMA`)."""
@@ -56,7 +56,7 @@ class Unwrapped:
         self._state = _State.RAW
         return text
 
-    def close(self) -> str:
+    def close(self, whole: bool) -> str:
         """At the end: what is still to be written. An empty object is an empty text."""
         held, self._held = self._held, ""
         if self._state is _State.HEAD:
@@ -73,6 +73,26 @@ class Unwrapped:
         elif _ESCAPE_BEGUN.match(rest):
             self._held = rest
         return self._halves.joined("", json.loads(f'"{text[:end]}"', strict=False))
+
+
+@define
+class Wrapped:
+    """A freeform text as `{"input": "..."}`, fed as fragments; what was cut stays open."""
+
+    _begun: bool = field(init=False, default=False)
+
+    def feed(self, text: str) -> str:
+        """What may be written now."""
+        inside = dumps(text)[1:-1].decode()
+        if self._begun:
+            return inside
+        self._begun = True
+        return "".join(_BEGINNING) + inside
+
+    def close(self, whole: bool) -> str:
+        """At the end: what is still to be written."""
+        begun = "" if self._begun else "".join(_BEGINNING)
+        return begun + '"}' if whole else begun
 
 
 def _beginning(text: str) -> int:

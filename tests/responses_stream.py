@@ -4,8 +4,9 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from pipeline.events import Event, Frame
+from pipeline.events import Event, Frame, MessageDelta, MessageStart, MessageStop, StopReason
 from pipeline.testing import EOF, play
+from stages.dialects.responses.encode import ResponsesEncoder
 from stages.dialects.responses.normalize import ResponsesNormalizer
 
 Json = dict[str, Any]
@@ -111,3 +112,39 @@ def normalized(*items: Any, stage: ResponsesNormalizer | None = None) -> list[li
 def events(*items: Any, stage: ResponsesNormalizer | None = None) -> list[Event]:
     """All that these frames, and then the end, make."""
     return [made for step in normalized(*items, stage=stage) for made in step]
+
+
+# What the encoder writes
+
+START = MessageStart("c1", "m")
+END: list[Event] = [MessageDelta(StopReason.END_TURN), MessageStop()]
+
+
+def encoder(**options: Any) -> ResponsesEncoder:
+    """An encoder whose clock stands still."""
+    return ResponsesEncoder(clock=lambda: 7.9, **options)
+
+
+def told(*events: Event, stage: ResponsesEncoder | None = None) -> list[Json]:
+    """The events that these are written as; their names are their types, and their numbers have no gap."""
+    frames = [frame for step in play(stage or encoder(), *events, EOF) for frame in step]
+    written: list[Json] = [json.loads(frame.data) for frame in frames]
+    assert [frame.name.decode() for frame in frames] == [event["type"] for event in written]
+    assert [event.pop("sequence_number") for event in written] == list(range(len(written)))
+    return written
+
+
+def between(*events: Event, stage: ResponsesEncoder | None = None) -> list[Json]:
+    """What is written between the start and the end of a message."""
+    return told(START, *events, *END, stage=stage)[2:-1]
+
+
+def kinds(written: list[Json]) -> list[str]:
+    """Their types, without what all of them begin with."""
+    return [event["type"].removeprefix("response.") for event in written]
+
+
+def ended(*events: Event, stage: ResponsesEncoder | None = None) -> Json:
+    """The response of the terminal."""
+    whole: Json = told(START, *events, stage=stage)[-1]["response"]
+    return whole

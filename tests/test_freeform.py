@@ -6,13 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.freeform import Unwrapped
+from pipeline.freeform import Unwrapped, Wrapped
 
 
 def unwrapped(*fragments: str) -> list[str]:
     """What each fragment, and then the end, gives."""
     text = Unwrapped()
-    return [*map(text.feed, fragments), text.close()]
+    return [*map(text.feed, fragments), text.close(whole=True)]
 
 
 def test_the_text_is_given_out_as_far_as_it_is_certain() -> None:
@@ -72,3 +72,16 @@ def test_text_behind_an_empty_object_is_not_lost() -> None:
 def test_an_escape_that_is_none_ends_what_can_be_read() -> None:
     assert unwrapped('{"input":"a\\x', "b") == ["a", "b", ""]
     assert unwrapped('{"input":"a\nb"}') == ["a\nb", ""]
+
+
+@given(st.lists(st.text(max_size=5), max_size=4))
+def test_a_text_comes_back_out_of_what_it_was_put_into(pieces: list[str]) -> None:
+    wrapped = Wrapped()
+    written = "".join(map(wrapped.feed, pieces)) + wrapped.close(whole=True)
+    assert json.loads(written) == {"input": "".join(pieces)}
+
+
+def test_what_was_cut_stays_open() -> None:
+    wrapped = Wrapped()
+    assert [wrapped.feed('a"'), wrapped.feed("b"), wrapped.close(whole=False)] == ['{"input":"a\\"', "b", ""]
+    assert Wrapped().close(whole=False) == '{"input":"'

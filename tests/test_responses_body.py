@@ -1,16 +1,31 @@
 """stages.dialects.responses.body: a whole response and a message."""
 
+import json
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from pipeline.dialect import RequestFacts
 from pipeline.errors import ErrorKind, UpstreamError
-from pipeline.events import StopReason, StreamError, Usage
+from pipeline.events import StopReason, StreamError, ToolKind, Usage
 from pipeline.ledger import Ledger
-from pipeline.message import Message, Reasoning, RedactedReasoning, Refusal, ServerItem, Text, ToolUse
-from stages.dialects.responses.body import read
-from stages.dialects.responses.opaque import proof_of
+from pipeline.message import (
+    Message,
+    Reasoning,
+    RedactedReasoning,
+    Refusal,
+    ServerItem,
+    Text,
+    ToolUse,
+    assemble,
+    disassemble,
+)
+from stages.dialects.responses.body import read, write
+from stages.dialects.responses.encode import ResponsesEncoder
+from stages.dialects.responses.normalize import ResponsesNormalizer
+from stages.dialects.responses.opaque import item_of, proof_of
 from tests.responses_stream import call, message, reasoning, refusal, response
 
 
@@ -70,3 +85,69 @@ def test_losses_are_recorded() -> None:
     ledger = Ledger()
     read(response(output=[message("Hi", phase="commentary")]), ledger=ledger)
     assert [entry.path for entry in ledger] == ["phase"]
+
+
+def test_a_message_is_the_response_that_its_stream_would_end_with() -> None:
+    content = (Reasoning("A", "SIG"), Text("Hi"), Refusal("no"), ToolUse("a", "f", '{"x":1}'))
+    facts = RequestFacts(echo={"temperature": 0})
+    body = write(Message("c1", "m", content, StopReason.TOOL_USE, usage=Usage(input=1)), facts=facts)
+    assert [item["id"] for item in body["output"]] == ["rs_c1_0", "msg_c1_1", "msg_c1_2", "fc_a"]
+    assert (body["id"], body["status"], body["temperature"]) == ("resp_c1", "completed", 0)
+    assert body["usage"]["total_tokens"] == 1
+
+
+def test_a_message_that_is_an_error_is_a_response_that_failed() -> None:
+    ledger = Ledger()
+    error = StreamError(ErrorKind.RATE_LIMIT, "slow down", retryable=True)
+    content = (ServerItem("messages", {}), ToolUse("a", "f", "{", complete=False))
+    body = write(Message("c1", "m", content, error=error), ledger=ledger)
+    assert (body["status"], body["output"]) == ("failed", [])
+    assert body["error"] == {"code": "rate_limit_exceeded", "message": "slow down"}
+    assert len(ledger) == 1
+
+
+words = st.text(min_size=1, max_size=4).filter(lambda text: not text.isspace())
+CONTENTS = st.one_of(
+    st.builds(Text, words, st.sampled_from([(), ({"type": "file_path", "index": 1},)])),
+    st.builds(Refusal, words),
+    st.builds(Reasoning, words, st.sampled_from(["", "SIG"]), st.just(False)),
+    st.just(RedactedReasoning("SIG")),
+    st.builds(ToolUse, words, words, words.map(lambda text: json.dumps({"x": text}))),
+    st.builds(ToolUse, words, words, words, st.just(ToolKind.CUSTOM)),
+    st.just(ServerItem("responses", {"type": "web_search_call", "id": "ws", "status": "completed"})),
+)
+MESSAGES = st.builds(
+    Message,
+    words.map(lambda name: f"resp_{name}"),
+    words,
+    st.lists(CONTENTS, max_size=4, unique_by=lambda one: getattr(one, "id", object())).map(tuple),
+    st.just(StopReason.END_TURN),
+    usage=st.builds(Usage, *[st.integers(0, 99)] * 5),
+)
+
+
+def known_again(content: Any) -> Any:
+    """What comes back: a signature has become a proof, which holds it."""
+    if isinstance(content, Reasoning) and content.signature:
+        return Reasoning(content.text, opaque(content.signature), content.splittable)
+    return RedactedReasoning(opaque(content.data)) if isinstance(content, RedactedReasoning) else content
+
+
+def opaque(signature: str) -> str:
+    item = item_of(signature)
+    return signature if item is None else str(item["encrypted_content"])
+
+
+@given(MESSAGES)
+def test_a_message_comes_back_from_its_response_and_from_its_stream(message: Message) -> None:
+    chain = ResponsesEncoder() | ResponsesNormalizer()
+    streamed = assemble([*chain.receive([*disassemble(message)]), *chain.receive_eof()])
+    whole = read(write(message))
+    for back in (streamed, whole):
+        assert tuple(map(known_again, back.content)) == tuple(map(known_again, message.content))
+        assert (back.id, back.model, back.usage) == (message.id, message.model, message.usage)
+        called = any(isinstance(one, ToolUse) for one in message.content)
+        refused = any(isinstance(one, Refusal) for one in message.content)
+        assert back.stop_reason is (
+            StopReason.TOOL_USE if called else StopReason.REFUSAL if refused else StopReason.END_TURN
+        )

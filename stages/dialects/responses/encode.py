@@ -35,7 +35,7 @@ from pipeline.events import (
     ToolUseBlock,
     Usage,
 )
-from pipeline.freeform import Unwrapped
+from pipeline.freeform import Unwrapped, Wrapped
 from pipeline.ledger import Ledger
 from pipeline.stage import Stage
 from pipeline.toolnames import OfferedTool
@@ -109,8 +109,8 @@ class ResponsesEncoder(Stage[Event, Frame]):
     reasoning: ShowReasoning = field(default=ShowReasoning.SUMMARY, kw_only=True)
     clock: Callable[[], float] = field(default=time.time, kw_only=True)
     ended: bool = field(init=False, default=False)
-    response: Json | None = field(init=False, default=None)
-    """The response as the terminal tells it, once it came."""
+    response: Json = field(init=False, factory=dict)
+    """The response as the terminal tells it; empty before."""
     _wire: Wire = field(init=False, factory=Wire)
     _base: Json | None = field(init=False, default=None)
     """What every event with a response tells of it; None before the first."""
@@ -210,9 +210,9 @@ class ResponsesEncoder(Stage[Event, Frame]):
     def _call(self, block: ToolUseBlock) -> WrittenCall:
         tool = self.facts.tools.get(block.name) or OfferedTool(block.name, kind=block.kind)
         freeform = tool.kind is ToolKind.CUSTOM
-        unwrapped = Unwrapped() if freeform and block.kind is ToolKind.FUNCTION else None
+        form = None if tool.kind is block.kind else Unwrapped() if freeform else Wrapped()
         name = f"{'ctc' if freeform else 'fc'}_{block.id.removeprefix('call_')}"
-        return WrittenCall(self._wire, -1, name, block.id, tool, INPUT if freeform else ARGUMENTS, unwrapped)
+        return WrittenCall(self._wire, -1, name, block.id, tool, INPUT if freeform else ARGUMENTS, form)
 
     def _id(self, prefix: str) -> str:
         """The id of the next item, the same whenever this response is written."""
@@ -245,7 +245,7 @@ class ResponsesEncoder(Stage[Event, Frame]):
         item = self._open(event)
         if isinstance(item, WrittenCall):
             item.say(event.text, out)
-            if item.unwrapped is None:
+            if item.form is None:
                 self._remember(event, item)
 
     def _remember(self, event: BlockDelta, item: Written) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 from attrs import define, field, frozen
 
 from pipeline.events import Frame, RefusalDelta, TextDelta
-from pipeline.freeform import Unwrapped
+from pipeline.freeform import Unwrapped, Wrapped
 from pipeline.jsontext import dumps
 from pipeline.toolnames import OfferedTool
 
@@ -149,13 +149,16 @@ class WrittenParts(Written):
     def close(self, out: list[Frame], *, complete: bool) -> None:
         self._begin(out)
         self._end_part(out)
-        status = {"status": "completed" if complete else "incomplete"} if self.member == "content" else {}
+        status = self._status("completed" if complete else "incomplete")
         self._finish({**self.item, **status, self.member: self._parts, **self._proof}, out)
 
     def _begin(self, out: list[Frame]) -> None:
         if self._words is None and not self._parts:
-            status = {"status": "in_progress"} if self.member == "content" else {}
-            self._announce({**self.item, **status, self.member: []}, out)
+            self._announce({**self.item, **self._status("in_progress"), self.member: []}, out)
+
+    def _status(self, word: str) -> Json:
+        """Only a message has one."""
+        return {"status": word} if self.item["type"] == "message" else {}
 
     def _part(self, words: Words, out: list[Frame]) -> None:
         if words is self._words:
@@ -188,8 +191,8 @@ class WrittenCall(Written):
     call_id: str
     tool: OfferedTool
     words: Words
-    unwrapped: Unwrapped | None = None
-    """What takes the text of a freeform call out of the function's arguments that it came as."""
+    form: Unwrapped | Wrapped | None = None
+    """What makes freeform text of the function's arguments that it came as, or the other way round."""
 
     def begin(self, out: list[Frame]) -> None:
         """It is announced."""
@@ -198,13 +201,13 @@ class WrittenCall(Written):
 
     def say(self, text: str, out: list[Frame]) -> None:
         """More of its arguments."""
-        if self.unwrapped is not None:
-            text = self.unwrapped.feed(text)
+        if self.form is not None:
+            text = self.form.feed(text)
         if text:
             self.more(text, out)
 
     def close(self, out: list[Frame], *, complete: bool) -> None:
-        if self.unwrapped is not None and (rest := self.unwrapped.close()):
+        if self.form is not None and (rest := self.form.close(complete)):
             self.more(rest, out)
         text = "".join(self._pieces)
         if complete:
