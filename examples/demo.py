@@ -69,7 +69,7 @@ async def converse(config: Config) -> None:
     http = DefaultAsyncHttpxClient(trust_env=False)  # loopback only, whatever proxy the environment names
     async with (
         serving(config) as url,
-        AsyncAnthropic(base_url=url, api_key="demo", max_retries=0, http_client=http) as client,
+        AsyncAnthropic(base_url=url, api_key="demo", max_retries=0, timeout=60, http_client=http) as client,
     ):
         blocks = await turn(client, [QUESTION], FIRST)
         results: list[ToolResultBlockParam] = []

@@ -200,7 +200,7 @@ class Arguments:
     def _inner(self) -> str | None:
         """The object inside a JSON string, `{}` for one that holds nothing; None for any other."""
         try:
-            inner: str = loads(self.withheld, self.limits.json_depth)
+            inner: str = loads(self.withheld)
             if inner.strip(BLANK) in ("", "null"):
                 return "{}"
             return inner if is_object(inner, self.limits.json_depth) else None

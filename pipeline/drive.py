@@ -180,23 +180,16 @@ class _Drive:
     """When something was sent, or the chain was asked for a ping."""
 
     async def run(self) -> Driven:
-        cause = None
-        while not self.pipeline.ended:
-            brought = await self._read()
-            if isinstance(brought, StreamError):
-                cause = brought
-                break
-            if not brought:
-                break
+        while (brought := await self._read()) and not isinstance(brought, StreamError):
             self.driven.reads += 1
             self.driven.bytes_in += len(brought)
             await self._pass_on(self.pipeline.receive([brought]))
-        await self._pass_on(self.pipeline.receive_eof(cause))
+        await self._pass_on(self.pipeline.receive_eof(brought if isinstance(brought, StreamError) else None))
         self._note_silence(anyio.current_time())
         return self.driven
 
     async def _read(self) -> bytes | StreamError:
-        """The next bytes, none at the end, or why none will come. While none come, the client is pinged."""
+        """The next bytes, none once either side has ended, or why none will come. Meanwhile the client is pinged."""
         patience = self.limits.idle_seconds or math.inf
         ping = self.limits.ping_seconds or math.inf
         while not self.pipeline.ended:

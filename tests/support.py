@@ -80,6 +80,8 @@ def sse(*items: Any) -> bytes:
 
 # The chain
 
+CHAT, MESSAGES = dialect("chat"), dialect("messages")
+
 
 @define
 class Run:
@@ -91,9 +93,7 @@ class Run:
     chain: Stage[bytes, bytes] = field(init=False)
 
     def __attrs_post_init__(self) -> None:
-        self.chain = default_chain(
-            dialect("chat"), dialect("messages"), ledger=self.ledger, limits=self.limits, outcome=self.outcome
-        )
+        self.chain = default_chain(CHAT, MESSAGES, ledger=self.ledger, limits=self.limits, outcome=self.outcome)
 
     def give(self, data: bytes) -> bytes:
         """What leaves in the read that brings `data`."""

@@ -122,6 +122,16 @@ def test_a_prefix_of_null_is_withheld_by_the_character() -> None:
     assert fed(*"nuls") == ["", "", "", "nuls"]
 
 
+def test_a_no_break_space_is_not_blank() -> None:
+    assert fed("\u00a0") == ["\u00a0"]
+    assert fed(" null\u00a0") == [" null\u00a0"]
+    assert not of(json.dumps("\u00a0")).close()[1]
+    assert of("{}", "\u00a0{").excess
+    assert of('{"x":1}', "\u00a0").excess
+    assert of('{"x":1}\u00a0').excess
+    assert fed("{", "\u00a0", "}") == ["{", "\u00a0", "}"]
+
+
 def test_null_that_is_not_whole_is_no_object() -> None:
     assert of("nul").close() == ("nul", False)
 

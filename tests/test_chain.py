@@ -12,7 +12,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.dialect import dialect
 from pipeline.drive import Pipeline, drive
 from pipeline.events import Event, StopReason, TextDelta
 from pipeline.outcome import Verdict
@@ -20,7 +19,9 @@ from pipeline.stage import AsyncStage, Chain, EventStage, parts
 from pipeline.testing import cut
 from stages.recipe import default_chain
 from tests.support import (
+    CHAT,
     DONE,
+    MESSAGES,
     Chance,
     Run,
     call,
@@ -38,7 +39,7 @@ from tests.support import (
 )
 
 FIXTURES = Path(__file__).parent.parent / "fixtures" / "chat"
-CUT_EVERYWHERE = ("openai", "two-calls-alternate", "think-call-think-call", "error-frame", "mistral")
+CUT_EVERYWHERE = ("two-calls-alternate", "think-call-think-call", "error-frame", "mistral")
 
 
 # Any cut of the bytes
@@ -278,9 +279,9 @@ STREAM = [reasoning("a"), text("b"), call(0, "i", "f", '{"x":'), text("c"), call
 @pytest.mark.parametrize("backend", ["asyncio", "trio"])
 @pytest.mark.parametrize("size", [1, 7, None])
 def test_an_awaiting_stage_in_the_middle_gives_the_same_bytes(backend: str, size: int | None) -> None:
-    stages = parts(default_chain(dialect("chat"), dialect("messages")))
+    stages = parts(default_chain(CHAT, MESSAGES))
     wanted = b"".join([*Chain([*stages[:2], Shout(), *stages[2:]]).receive([sse(*STREAM)])])
-    stages = parts(default_chain(dialect("chat"), dialect("messages")))
+    stages = parts(default_chain(CHAT, MESSAGES))
     pipeline = Pipeline([*stages[:2], AwaitingShout(), *stages[2:]])
     reads, sent = iter(cut(sse(*STREAM), size)), bytearray()
 

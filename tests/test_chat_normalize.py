@@ -172,6 +172,18 @@ def test_the_list_of_a_content_is_read_part_by_part() -> None:
     ]
 
 
+def test_a_refusal_is_a_text_of_its_own() -> None:
+    assert said(text("a"), chunk({"refusal": "I"}), chunk({"refusal": " won't"})) == [
+        BlockStart(0, TextBlock()),
+        TextDelta(0, "a"),
+        BlockStart(1, TextBlock()),
+        RefusalDelta(1, "I"),
+        RefusalDelta(1, " won't"),
+        BlockStop(0),
+        BlockStop(1),
+    ]
+
+
 def test_annotations_belong_to_the_text() -> None:
     assert said(chunk({"content": "a", "annotations": [{"type": "url_citation"}]}))[2] == AnnotationDelta(
         0, {"type": "url_citation"}
@@ -573,10 +585,10 @@ def test_zeros_are_counts_if_there_are_no_others() -> None:
 
 
 @pytest.mark.parametrize("name", ["citations", "search_results", "images", "related_questions"])
-def test_what_the_last_chunk_says_for_the_reader_is_recorded(name: str) -> None:
-    for last in ({**finish(), name: ["u"]}, {**usage(), name: ["u"]}):
+def test_what_a_chunk_says_beside_its_choices_for_the_reader_is_recorded(name: str) -> None:
+    for told in ({**text("a"), name: ["u"]}, {**finish(), name: ["u"]}, {**usage(), name: ["u"]}):
         stage = ChatNormalizer()
-        events(text("a"), last, stage=stage)
+        events(told, stage=stage)
         assert (name, "dropped") in {(entry.path, entry.action) for entry in stage.ledger}
     assert lost({**usage(), name: []}) == set()
 

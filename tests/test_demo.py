@@ -79,7 +79,10 @@ async def answering(*events: dict[str, Any]) -> AsyncIterator[AsyncAnthropic]:
     application = web.Application()
     application.router.add_post("/v1/messages", answer)
     http = DefaultAsyncHttpxClient(trust_env=False)
-    async with listening(application) as url, AsyncAnthropic(base_url=url, api_key="demo", http_client=http) as client:
+    async with (
+        listening(application) as url,
+        AsyncAnthropic(base_url=url, api_key="demo", timeout=60, http_client=http) as client,
+    ):
         yield client
 
 

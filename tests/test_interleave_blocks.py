@@ -116,6 +116,12 @@ def test_a_citation_without_text_is_recorded() -> None:
     assert losses(stage.ledger) == [("annotation", "dropped", "a block of blanks alone")]
 
 
+def test_a_citation_for_blanks_that_were_dropped_is_recorded() -> None:
+    stage = InterleaveBuffer()
+    assert last(stage, start(0, TEXT), text(0, " "), start(1, CALL_A), AnnotationDelta(0, {})) == []
+    assert (losses(stage.ledger)[1], stage.held) == (("annotation", "dropped", "for a block that has ended"), 0)
+
+
 def test_a_citation_for_text_that_has_ended_is_recorded() -> None:
     stage = InterleaveBuffer()
     assert last(stage, start(0, TEXT), text(0, "a"), start(1, CALL_A), AnnotationDelta(0, {})) == []

@@ -6,7 +6,7 @@ from typing import Any
 
 import anyio
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipeline.drive import Pipeline
@@ -312,6 +312,7 @@ def whole_output(chain: Stage[Any, Any], reads: Iterable[Sequence[Any]]) -> tupl
     return out, ""
 
 
+@settings(deadline=None)
 @given(st.lists(SCRIPTS, min_size=1, max_size=4), st.text("abcd", max_size=8), st.lists(st.integers(0, 8), max_size=3))
 def test_failures_too_do_not_depend_on_how_the_items_are_batched(
     scripts: list[dict[str, Any]], items: str, cuts: list[int]

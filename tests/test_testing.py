@@ -1,100 +1,19 @@
 """The tools for people who write stages: they show what a stage does, and find the one that breaks a rule."""
 
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, ClassVar
 
 import anyio
-import anyio.lowlevel
 import pytest
-from attrs import define, field
-from hypothesis import given
-from hypothesis import strategies as st
 
-from pipeline.drive import AsyncEventStage
-from pipeline.errors import ErrorKind, LimitExceeded, StageError, UpstreamError
-from pipeline.events import (
-    BlockStart,
-    BlockStop,
-    Carry,
-    Event,
-    Frame,
-    MessageDelta,
-    MessageStart,
-    MessageStop,
-    StopReason,
-    StreamError,
-    TextDelta,
-    ToolUseBlock,
-    Usage,
-)
+from pipeline.errors import StageError
+from pipeline.events import Event, Frame, StreamError, TextDelta
 from pipeline.stage import AsyncStage, EventStage, Stage
-from pipeline.testing import EOF, UnknownEvent, acheck_stage, aplay, areplay, check_stage, cut, play, replay, show
+from pipeline.testing import EOF, UnknownEvent, acheck_stage, aplay, check_stage, play
+from tests.lines import AsyncUpper, Lines, Texts, Upper
 from tests.scripted import LOST, Scripted
 
 BACKENDS = ["asyncio", "trio"]
-
-AnyStage = Stage[Any, Any] | AsyncStage[Any, Any]
-
-
-@define
-class Lines(Stage[bytes, Frame]):
-    """A frame a line; the last one needs no line end. A line of `!` breaks it."""
-
-    held: int = field(default=0, init=False)
-    rest: bytes = field(default=b"", init=False)
-
-    def receive(self, items: Sequence[bytes]) -> Sequence[Frame]:
-        out: list[Frame] = []
-        for item in items:
-            *lines, self.rest = (self.rest + item).split(b"\n")
-            for line in lines:
-                if line == b"!":
-                    self.rest, self.held = b"", 0
-                    raise LimitExceeded("a line\nof !").after(out)
-                out.append(Frame(line))
-        self.held = len(self.rest)
-        return out
-
-    def receive_eof(self, cause: StreamError | None = None) -> Sequence[Frame]:
-        rest, self.rest, self.held = self.rest, b"", 0
-        return [Frame(rest)] if rest else []
-
-
-@define
-class Texts(Stage[Frame, Event]):
-    """A text a frame; a frame `.` ends the message."""
-
-    ended: bool = field(default=False, init=False)
-
-    def receive(self, items: Sequence[Frame]) -> Sequence[Event]:
-        out: list[Event] = []
-        for item in items:
-            if item.data == b"?":
-                raise UpstreamError("a ? came").after(out)
-            if not self.ended:
-                self.ended = item.data == b"."
-                out.append(MessageStop() if self.ended else TextDelta(0, item.data.decode()))
-        return out
-
-    def receive_eof(self, cause: StreamError | None = None) -> Sequence[Event]:
-        return () if cause is None else (cause,)
-
-
-class Upper(EventStage):
-    """Louder texts."""
-
-    def on_event(self, event: Event) -> Iterable[Event]:
-        return (TextDelta(event.index, event.text.upper()),) if isinstance(event, TextDelta) else (event,)
-
-
-class AsyncUpper(AsyncEventStage):
-    """Louder texts, after a while."""
-
-    async def on_event(self, event: Event) -> Iterable[Event]:
-        await anyio.lowlevel.checkpoint()
-        return (TextDelta(event.index, event.text.upper()),) if isinstance(event, TextDelta) else (event,)
-
-
 TEXTS = [TextDelta(0, letter) for letter in "abcdefghi"]
 
 # Playing
@@ -263,6 +182,50 @@ def test_a_stage_may_say_itself_when_two_outputs_are_equal() -> None:
         check_stage(Merge, TEXTS)
 
 
+def test_streams_that_disturb_each_other_are_found_out() -> None:
+    class Newest(Stage[str, str]):
+        """Falls silent when another one is made."""
+
+        newest: ClassVar["Newest"]
+
+        def __init__(self) -> None:
+            Newest.newest = self
+
+        def receive(self, items: Sequence[str]) -> Sequence[str]:
+            return items if self is Newest.newest else ()
+
+    class Last(Stage[str, str]):
+        """Falls silent when another one has ended."""
+
+        running: ClassVar[bool]
+
+        def __init__(self) -> None:
+            Last.running = True
+
+        def receive(self, items: Sequence[str]) -> Sequence[str]:
+            return items if Last.running else ()
+
+        def receive_eof(self, cause: StreamError | None = None) -> Sequence[str]:
+            Last.running = False
+            return ()
+
+    makes: tuple[Callable[[], Stage[str, str]], ...] = (Newest, Last)
+    for make in makes:
+        with pytest.raises(AssertionError, match="beside another stream"):
+            check_stage(make, [*"abc"])
+
+
+def test_an_item_that_is_no_event_must_not_be_changed_either() -> None:
+    class Fills(Stage[dict[str, int], dict[str, int]]):
+        def receive(self, items: Sequence[dict[str, int]]) -> Sequence[dict[str, int]]:
+            for item in items:
+                item["seen"] = 1
+            return items
+
+    with pytest.raises(AssertionError, match="an item was changed"):
+        check_stage(Fills, [{"a": 1}])
+
+
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_stages_that_await_are_checked_too(backend: str) -> None:
     class Counts(AsyncStage[Event, Event]):
@@ -275,126 +238,3 @@ def test_stages_that_await_are_checked_too(backend: str) -> None:
     anyio.run(acheck_stage, AsyncUpper, TEXTS, backend=backend)
     with pytest.raises(AssertionError, match="2 items a read"):
         anyio.run(acheck_stage, Counts, TEXTS, backend=backend)
-
-
-# Replaying
-
-
-def test_a_replay_shows_what_went_in_and_what_came_out() -> None:
-    assert replay(b"a\nb", Lines(), chunk=1) == (
-        ">> b'a'\n>> b'\\n'\n<< frame - a\n>> b'b'\n>> EOF\n<< frame - b\n== held 0, not ended\n"
-    )
-
-
-def test_a_replay_gives_a_stage_what_the_stages_before_it_made() -> None:
-    assert replay(b"a\nb\nc", Upper(), [Lines() | Texts()], 4) == (
-        ">> TextDelta(0, 'a')\n>> TextDelta(0, 'b')\n<< TextDelta(0, 'A')\n<< TextDelta(0, 'B')\n"
-        ">> TextDelta(0, 'c')\n<< TextDelta(0, 'C')\n>> EOF\n== held 0, not ended\n"
-    )
-
-
-def test_a_replay_stops_where_the_stages_have_ended() -> None:
-    assert replay(b"a\n.\nb\nc\n", Texts(), [Lines()], 4) == (
-        ">> frame - a\n>> frame - .\n<< TextDelta(0, 'a')\n<< MessageStop()\n>> EOF\n== held 0, ended\n"
-    )
-
-
-def test_a_replay_shows_what_the_stage_raises_and_what_becomes_of_it() -> None:
-    failed = "StreamError('invalid_response', 'a ? came', retryable=True)"
-    assert replay(b"a\n?\nb\n", Texts(), [Lines()]) == (
-        ">> frame - a\n>> frame - ?\n>> frame - b\n<< TextDelta(0, 'a')\n!! UpstreamError('a ? came')\n"
-        f">> EOF {failed}\n<< {failed}\n== held 0, not ended\n"
-    )
-
-
-def test_a_replay_shows_a_failure_before_the_stage_as_the_cause_of_its_end() -> None:
-    failed = "StreamError('limit', 'a line\\nof !')"
-    assert replay(b"a\n!\n", Texts(), [Lines()]) == (
-        f">> frame - a\n<< TextDelta(0, 'a')\n>> EOF {failed}\n<< {failed}\n== held 0, not ended\n"
-    )
-
-
-def test_a_replay_ends_though_no_stage_makes_the_error_an_event() -> None:
-    assert replay(b"a\n!\nb", Lines()) == (
-        ">> b'a\\n!\\nb'\n<< frame - a\n!! LimitExceeded('a line\\nof !')\n"
-        ">> EOF StreamError('limit', 'a line\\nof !')\n== held 0, not ended\n"
-    )
-
-
-def test_a_replay_says_what_is_still_held() -> None:
-    class Keeps(Upper):
-        held = 7
-
-    assert replay(b"", Keeps()) == ">> EOF\n== held 7, not ended\n"
-
-
-@pytest.mark.parametrize("backend", BACKENDS)
-def test_a_replay_through_stages_that_await_reads_alike(backend: str) -> None:
-    after: Sequence[AnyStage] = (Lines(), Texts(), AsyncUpper())
-    stage: AnyStage = Upper()
-    assert anyio.run(areplay, b"a\nb", stage, after, 2, backend=backend) == (
-        ">> TextDelta(0, 'A')\n<< TextDelta(0, 'A')\n>> TextDelta(0, 'B')\n<< TextDelta(0, 'B')\n"
-        ">> EOF\n== held 0, not ended\n"
-    )
-    same = replay(b"a\nb\n", Upper(), [Lines(), Texts()], 2)
-    stage, after = AsyncUpper(), (Lines(), Texts())
-    assert anyio.run(areplay, b"a\nb\n", stage, after, 2, backend=backend) == same
-
-
-@pytest.mark.parametrize(
-    ("item", "shown"),
-    [
-        (TextDelta(0, "Hello"), "TextDelta(0, 'Hello')"),
-        (TextDelta(1, "two\nlines", origin=Frame(b"x")), "TextDelta(1, 'two\\nlines')"),
-        (MessageStart("m", "model", Usage(input=3)), "MessageStart('m', 'model', usage=Usage(input=3))"),
-        (BlockStart(2, ToolUseBlock("t", "look")), "BlockStart(2, ToolUseBlock('t', 'look'))"),
-        (BlockStop(2), "BlockStop(2)"),
-        (BlockStop(2, complete=False), "BlockStop(2, complete=False)"),
-        (MessageDelta(StopReason.END_TURN), "MessageDelta('end_turn')"),
-        (StreamError(ErrorKind.CUT, "lost", "gone", True), "StreamError('cut', 'lost', code='gone', retryable=True)"),
-        (Carry("some", Frame(b"{}", b"ping")), "Carry('some', frame ping {})"),
-        (Frame(b'{"a": "\xc3\xa9"}'), 'frame - {"a": "é"}'),
-        (Frame(b"two\nlines", b"n"), "frame n b'two\\nlines'"),
-        (Frame(b"\xff", b"n"), "frame n b'\\xff'"),
-        (Frame(b""), "frame - "),
-        (b"data: \xc3\xa9\n\n", "b'data: \\xc3\\xa9\\n\\n'"),
-        (7, "7"),
-    ],
-)
-def test_an_item_is_shown_on_one_line(item: object, shown: str) -> None:
-    assert show(item) == shown
-
-
-# Cutting
-
-
-@pytest.mark.parametrize("end", [b"\n", b"\r\n", b"\r"])
-def test_a_frame_ends_behind_its_blank_line_whatever_the_line_ends(end: bytes) -> None:
-    data = end.join([b"event: a", b"data: b", b"", b"data: c", b"", b"", b"data: d"])
-    first, second = end.join([b"event: a", b"data: b", b"", b""]), end.join([b"data: c", b"", b""])
-    assert cut(data, "frame") == [first, second, end, b"data: d"]
-
-
-def test_line_ends_may_be_mixed() -> None:
-    assert cut(b"\na\r\n\rb\n\r\nc\r\n\r\n", "frame") == [b"\n", b"a\r\n\r", b"b\n\r\n", b"c\r\n\r\n"]
-
-
-@pytest.mark.parametrize(("chunk", "reads"), [(None, [b"abcde"]), (2, [b"ab", b"cd", b"e"]), (9, [b"abcde"])])
-def test_a_recording_is_cut_every_so_many_bytes_or_not_at_all(chunk: int | None, reads: list[bytes]) -> None:
-    assert cut(b"abcde", chunk) == reads
-
-
-@pytest.mark.parametrize("chunk", [None, 1, "frame"])
-def test_nothing_is_no_read(chunk: Any) -> None:
-    assert cut(b"", chunk) == []
-
-
-@pytest.mark.parametrize("chunk", [0, -1])
-def test_a_read_of_no_bytes_is_refused(chunk: int) -> None:
-    with pytest.raises(ValueError, match="brings nothing"):
-        cut(b"abc", chunk)
-
-
-@given(st.binary(max_size=40).map(lambda data: data.replace(b"0", b"\n").replace(b"1", b"\r")), st.integers(1, 9))
-def test_a_cut_loses_nothing(data: bytes, chunk: int) -> None:
-    assert b"".join(cut(data, chunk)) == b"".join(cut(data, "frame")) == b"".join(cut(data, None)) == data

@@ -52,7 +52,7 @@ class Proxy:
     def application(self) -> web.Application:
         """The server, for one port."""
         application = web.Application(client_max_size=self.limits.request_bytes)
-        application.router.add_route("*", "/{path:.*}", self._answer)
+        application.router.add_route("*", r"/{path:[\s\S]*}", self._answer)
         return application
 
     async def _answer(self, request: web.Request) -> web.StreamResponse:

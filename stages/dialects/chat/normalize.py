@@ -218,7 +218,6 @@ class ChatNormalizer(Stage[Frame, Event]):
     def _choices(self, chunk: Mapping[str, Any], frame: Frame, out: list[Event], failing: bool = False) -> None:
         choices = chunk.get("choices")
         silent = self._text < 0 and self._reasoning < 0 and self._refusal < 0 and not len(self._calls)
-        reason = None
         for at, choice in enumerate(choices if isinstance(choices, list) else ()):
             if self.ended:
                 break
@@ -231,10 +230,9 @@ class ChatNormalizer(Stage[Frame, Event]):
                 reason = choice.get("finish_reason")
                 if reason not in NO_FINISH and not failing:
                     self._finish(str(reason).lower().partition(":")[0], out)
-        if not choices or reason not in NO_FINISH:
-            for name in BESIDE & chunk.keys():
-                if chunk[name]:
-                    self.ledger.record("ChatNormalizer", name, "dropped", "no event carries it")
+        for name in BESIDE & chunk.keys():
+            if chunk[name]:
+                self.ledger.record("ChatNormalizer", name, "dropped", "no event carries it")
 
     def _choice(self, choice: Mapping[str, Any], at: int, silent: bool, frame: Frame, out: list[Event]) -> None:
         delta = choice.get("delta")

@@ -10,6 +10,7 @@ from pipeline.errors import ErrorKind, PipelineError, StageError
 from pipeline.events import (
     AnnotationDelta,
     ArgumentsDelta,
+    Block,
     BlockStart,
     BlockStop,
     Event,
@@ -36,6 +37,7 @@ from pipeline.stage import Stage
 from stages.dialects.messages.errors import error_body
 
 NAME: Final = "messages"
+DELTA: Final = b"content_block_delta"
 PING: Final = Frame(b'{"type":"ping"}', b"ping")
 
 DELTAS: dict[type[Event], bytes] = {
@@ -48,6 +50,14 @@ DELTAS: dict[type[Event], bytes] = {
 
 PROMPT = frozenset({"input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens"})
 """The counts of what went in. They are all 0 only if the upstream did not tell."""
+
+
+PLAIN: dict[type[Block], type[Event]] = {
+    TextBlock: TextDelta,
+    ReasoningBlock: ReasoningDelta,
+    ToolUseBlock: ArgumentsDelta,
+}
+"""What nearly all deltas of a block are."""
 
 
 @define
@@ -63,23 +73,24 @@ class MessagesEncoder(Stage[Event, Frame]):
     ended: bool = field(init=False, default=False)
     _next: int = field(init=False, default=0)
     _open: BlockStart | None = field(init=False, default=None)
-    _plain: int = field(init=False, default=-1)
-    """The index of the open block, as the events call it, if its deltas are written as they are."""
+    _source: int = field(init=False, default=-1)
+    """The open block as the events call it."""
+    _plain: Any = field(init=False, default=None)  # a class whose instances have `index` and `text`
+    """The class of its deltas, if they are written as they are, and what they begin with."""
+    _begins: bytes = field(init=False, default=b"")
     _shown: bool = field(init=False, default=True)
     """The open block is written."""
     _head: bytes = field(init=False, default=b"")
-    """What its deltas begin with."""
+    """What each of its deltas begins with."""
 
     def receive(self, items: Sequence[Event]) -> Sequence[Frame]:
         out: list[Frame] = []
         try:
             for event in items:
-                kind = type(event)
-                begins = DELTAS.get(kind)
-                if begins is not None and event.index == self._plain:  # type: ignore[attr-defined]  # a delta has both
-                    if text := event.text:  # type: ignore[attr-defined]
-                        out.append(Frame(self._head + begins + dumps(text) + b"}}", b"content_block_delta"))
-                elif (step := _STEPS.get(kind)) is not None:
+                if type(event) is self._plain and event.index == self._source:  # type: ignore[attr-defined]  # it has one
+                    if text := event.text:  # type: ignore[attr-defined]  # what is plain has one
+                        out.append(Frame(self._begins + dumps(text) + b"}}", DELTA))
+                elif (step := _STEPS.get(type(event))) is not None:
                     step(self, event, out)
         except PipelineError as error:
             raise error.after(out) from error.__cause__
@@ -119,10 +130,12 @@ class MessagesEncoder(Stage[Event, Frame]):
             return
         self._head = b'{"type":"content_block_delta","index":%d,"delta":' % self._next
         _write("content_block_start", {"index": self._next, "content_block": content}, out)
+        self._source = event.index
         if _is_custom(event):
             self._arguments('{"input":"', out)
-        else:
-            self._plain = event.index
+        elif (plain := PLAIN.get(type(event.block))) is not None:
+            self._plain = plain
+            self._begins = self._head + DELTAS[plain]
 
     def _content(self, event: BlockStart) -> dict[str, Any] | None:
         """A block as it starts, or None for one that this dialect does not have."""
@@ -146,17 +159,21 @@ class MessagesEncoder(Stage[Event, Frame]):
             _write("content_block_stop", {"index": self._next}, out)
             self._next += 1
         self._open = None
-        self._plain = -1
+        self._plain = None
 
     def _arguments(self, text: str, out: list[Frame]) -> None:
-        out.append(Frame(self._head + DELTAS[ArgumentsDelta] + dumps(text) + b"}}", b"content_block_delta"))
+        out.append(Frame(self._head + DELTAS[ArgumentsDelta] + dumps(text) + b"}}", DELTA))
 
-    def _special(self, event: Any, out: list[Frame]) -> None:
-        """A delta of a block that is not written as it is: freeform input becomes a JSON string's inside."""
+    def _delta(self, event: Any, out: list[Frame]) -> None:
+        """A delta that is not plain; freeform input becomes the inside of a JSON string."""
         if self._open is None or event.index != self._open.index:
             raise StageError(f"{type(event).__name__} for block {event.index}, which is not open")
-        if self._shown and event.text:
+        if not self._shown or not event.text:
+            return
+        if _is_custom(self._open):
             self._arguments(dumps(event.text)[1:-1].decode(), out)
+        else:
+            out.append(Frame(self._head + DELTAS[type(event)] + dumps(event.text) + b"}}", DELTA))
 
     def _signature(self, event: SignatureDelta, out: list[Frame]) -> None:
         self.ledger.record("MessagesEncoder", "signature", "dropped", "made by another provider")
@@ -223,5 +240,5 @@ _STEPS: dict[type[Event], Callable[[MessagesEncoder, Any, list[Frame]], None]] =
     MessageStop: MessagesEncoder._message_stop,
     StreamError: MessagesEncoder._error,
     Ping: MessagesEncoder._ping,
-    **dict.fromkeys(DELTAS, MessagesEncoder._special),
+    **dict.fromkeys(DELTAS, MessagesEncoder._delta),
 }
