@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping
 from importlib.metadata import entry_points
 from typing import Any, Protocol
 
-from attrs import frozen
+from attrs import field, frozen
 
 from pipeline.errors import ClientError
 from pipeline.events import Event, Frame, StreamError, Usage
@@ -33,6 +33,8 @@ class RequestFacts:
     """The client wants to see token counts, where its dialect lets it choose."""
     map: RequestMap = NO_MAP
     """The way back from the names and ids that the upstream was given."""
+    echo: Mapping[str, Any] = field(factory=dict)
+    """Members of the request that the answer repeats."""
 
 
 NO_REQUEST = RequestFacts()

@@ -1,5 +1,6 @@
 """Reading a client's body member by member: what is not as it must be is refused by its path."""
 
+import re
 from collections.abc import Iterator, Mapping
 from math import isfinite
 from typing import Any, TypeVar
@@ -7,10 +8,13 @@ from typing import Any, TypeVar
 from attrs import frozen
 
 from pipeline.errors import ClientError, ErrorKind, LimitExceeded
-from pipeline.jsontext import loads
+from pipeline.jsontext import check_depth, exact, loads
 from pipeline.limits import Limits
 
 Word = TypeVar("Word")
+
+_LONG_NUMBER = re.compile(rb"[0-9]{19}")
+"""A number that may not fit into 64 bits; orjson would round it."""
 
 
 def read_body(data: bytes, *, limits: Limits) -> Mapping[str, Any]:
@@ -25,7 +29,8 @@ def read_body(data: bytes, *, limits: Limits) -> Mapping[str, Any]:
             code="request_too_large",
         )
     try:
-        body = loads(data, limits.json_depth)
+        check_depth(data, limits.json_depth)
+        body = exact(data) if _LONG_NUMBER.search(data) else loads(data, limits.json_depth)
     except LimitExceeded as error:
         raise ClientError(f"the body: {error}", code=error.code) from error
     except ValueError as error:

@@ -141,7 +141,7 @@ class ToolResultPart(Node):
     """What came of the tool call `id`: parts, in a user's turn."""
 
     id: str
-    parts: tuple["TextPart | ImagePart | DocumentPart | ServerPart", ...]
+    parts: tuple["ResultPart", ...]
     is_error: bool = False
     kind: ToolKind = ToolKind.FUNCTION
 
@@ -157,6 +157,9 @@ class ServerPart(Node):
     loss: Loss
     text: str = ""
 
+
+ResultPart = TextPart | ImagePart | DocumentPart | ServerPart
+"""What a tool's result may hold."""
 
 Part = (
     TextPart
@@ -380,7 +383,13 @@ class RequestOptions:
     web_search: bool = False
     """Ask for the upstream's own web search where the client asked for its dialect's."""
     cache_hints: bool = False
-    """Send cache hints up to upstreams of another dialect."""
+    """The upstream reads cache hints; toward a dialect whose every upstream does they are always sent."""
+    later_instructions: bool | None = None
+    """The upstream reads instructions in the middle of a conversation; None: as is usual in its dialect."""
+    sampling: bool = True
+    """The upstream's models take temperature and its like."""
+    thinking_budget: bool = False
+    """The upstream's models take a budget of tokens to think, not an effort."""
 
 
 DEFAULT_OPTIONS = RequestOptions()

@@ -8,7 +8,7 @@ from attrs import define, field, frozen
 
 from pipeline.events import ToolKind
 from pipeline.jsontext import dumps
-from pipeline.request import CustomTool
+from pipeline.request import CustomTool, FunctionTool
 
 WRAPPED_SCHEMA: Mapping[str, object] = {
     "type": "object",
@@ -17,6 +17,10 @@ WRAPPED_SCHEMA: Mapping[str, object] = {
     "additionalProperties": False,
 }
 """The arguments of a freeform tool where it must be a function."""
+
+MANY = 1_000_000
+NOTHING = re.compile(r"(?!)")
+"""The bounds of a dialect toward itself: none."""
 
 _TAG = 8
 
@@ -35,16 +39,17 @@ class OfferedTool:
 class RequestMap:
     """What the answer's stages need to turn an upstream's words back into the client's.
 
-    `tools`: by the name that the upstream was given. `ids`: by the call id that the upstream was given, the client's,
-    where they differ.
+    `tools`: those offered, by the name that the upstream was given. `seen`: those that only earlier calls name. `ids`:
+    by the call id that the upstream was given, the client's, where they differ.
     """
 
     tools: Mapping[str, OfferedTool] = field(factory=dict)
+    seen: Mapping[str, OfferedTool] = field(factory=dict)
     ids: Mapping[str, str] = field(factory=dict)
 
     def tool(self, name: str) -> OfferedTool:
-        """The client's tool of an upstream's name; one that was not offered is itself."""
-        return self.tools.get(name) or OfferedTool(name)
+        """The client's tool of an upstream's name; one that the upstream was never told of is itself."""
+        return self.tools.get(name) or self.seen.get(name) or OfferedTool(name)
 
     @property
     def offered(self) -> Iterable[str]:
@@ -62,6 +67,14 @@ class BuiltRequest:
 
     body: dict[str, object]
     map: RequestMap
+
+
+def description_of(tool: FunctionTool | CustomTool, namespaces: Mapping[str, str], described: set[str]) -> str:
+    """A tool's description; the first of a namespace (none of it is in `described` yet) tells the namespace's too."""
+    if not tool.namespace or tool.namespace in described:
+        return tool.description
+    described.add(tool.namespace)
+    return "\n\n".join(text for text in (tool.description, namespaces.get(tool.namespace, "")) if text)
 
 
 def wrapped_description(tool: CustomTool, description: str) -> str:
@@ -89,11 +102,19 @@ class ToolNames:
     """Matches one character that may not stand in a name."""
     _by_tool: dict[tuple[str, str], str] = field(init=False, factory=dict)
     _tools: dict[str, OfferedTool] = field(init=False, factory=dict)
+    _seen: dict[str, OfferedTool] = field(init=False, factory=dict)
 
     def offer(self, tool: OfferedTool) -> str:
         """The upstream's name of a tool that is offered."""
         name = self.name(tool.namespace, tool.name)
         self._tools[name] = tool
+        return name
+
+    def see(self, tool: OfferedTool) -> str:
+        """The upstream's name of a tool that an earlier call names."""
+        name = self.name(tool.namespace, tool.name)
+        if name not in self._tools:
+            self._seen[name] = tool
         return name
 
     def name(self, namespace: str, name: str) -> str:
@@ -107,14 +128,13 @@ class ToolNames:
             self._by_tool[key] = given
         return self._by_tool[key]
 
-    def wrapped(self, namespace: str, name: str) -> bool:
-        """Whether the upstream was given the tool as a function of one string."""
-        tool = self._tools.get(self.name(namespace, name))
-        return tool is not None and tool.wrapped
-
     def tools(self) -> Mapping[str, OfferedTool]:
         """The offered tools by the upstream's name."""
         return dict(self._tools)
+
+    def map(self, ids: "CallIds") -> RequestMap:
+        """What the answer is read with."""
+        return RequestMap(self.tools(), dict(self._seen), ids.back())
 
     def _within(self, whole: str, identity: str) -> str:
         return within(whole, self.most, self.barred, identity)

@@ -5,7 +5,16 @@ from collections.abc import Iterable, Sequence
 from attrs import evolve
 
 from pipeline.ladder import Ladder, Rule
-from pipeline.request import DocumentPart, Part, Role, TextPart, ToolResultPart, ToolUsePart, Turn
+from pipeline.request import (
+    DocumentPart,
+    Part,
+    ResultPart,
+    Role,
+    TextPart,
+    ToolResultPart,
+    ToolUsePart,
+    Turn,
+)
 
 ERROR_PREFIX = "[tool error] "
 """What the text of a failed tool's result begins with, where a dialect cannot say that it failed."""
@@ -77,6 +86,24 @@ def document_text(part: DocumentPart) -> str:
     head = "\n".join(line for line in (part.name, part.context) if line)
     body = part.source if isinstance(part.source, str) else ""
     return "\n\n".join(piece for piece in (head, body) if piece)
+
+
+def marked(parts: tuple[ResultPart, ...]) -> bool:
+    """Whether a result's parts begin with the mark of a failed tool."""
+    return bool(parts) and isinstance(parts[0], TextPart) and parts[0].text.startswith(ERROR_PREFIX)
+
+
+def unmarked(parts: tuple[ResultPart, ...]) -> tuple[ResultPart, ...]:
+    """A result's parts without the mark of a failed tool."""
+    first = parts[0] if parts else None
+    if not isinstance(first, TextPart) or not marked(parts):
+        return parts
+    return (evolve(first, text=first.text.removeprefix(ERROR_PREFIX)), *parts[1:])
+
+
+def instruction(text: str) -> str:
+    """An instruction as a user says it, where a dialect has none in the middle of a conversation."""
+    return f"<system>\n{text}\n</system>"
 
 
 _Place = tuple[int, int]

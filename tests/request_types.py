@@ -32,8 +32,7 @@ def recorded(dialect: str) -> Iterator[tuple[str, dict[str, Any]]]:
         if entry["dialect"] == dialect and entry.get("request") and entry["request"] not in seen:
             seen.add(entry["request"])
             body = json.loads((CORPUS / entry["request"]).read_bytes())
-            if dialect == "messages" and "messages" in body:
-                body.setdefault("model", entry["model"])  # some providers have it in the path
+            body.setdefault("model", entry["model"])  # some providers have it in the path
             yield entry["request"], body
 
 
@@ -78,7 +77,7 @@ def _adapter(dialect: str) -> TypeAdapter[Any]:
 
         kind = Responses
     else:
-        from anthropic.types.beta.message_create_params import MessageCreateParamsBase as Messages
+        from anthropic.types.message_create_params import MessageCreateParamsBase as Messages
 
         kind = Messages
     with _lists():

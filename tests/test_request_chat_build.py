@@ -163,6 +163,11 @@ LOST: list[tuple[str, Request, str]] = [
         request(assistant(CALL), user(ToolResultPart("1", (TextPart("no"),), True, where="r"))),
         "r.is_error",
     ),
+    (
+        "turns.later instructions",
+        request(GO, Turn(Role.SYSTEM, (TextPart("now"),), where="messages[1]")),
+        "messages[1]",
+    ),
     ("turns.prefill", request(GO, assistant(TextPart("It is"))), "messages[0]"),
     (UNANSWERED, request(assistant(CALL), GO), AT),
     (ORPHAN, request(user(ToolResultPart("9", (), where=AT))), AT),
@@ -188,7 +193,7 @@ def test_a_member_is_written_as_its_row_says(row: str, given: Request, shows: JS
 @pytest.mark.parametrize(("row", "given", "where"), LOST, ids=[case[0] for case in LOST])
 def test_what_cannot_be_said_is_lost_as_its_row_says(row: str, given: Request, where: str, strict: bool) -> None:
     ledger = Ledger(direction="request")
-    options = RequestOptions(strict=strict)
+    options = RequestOptions(strict=strict, later_instructions=False)
     if WRITE[row].under(strict) is Rule.REFUSE:
         with pytest.raises(ClientError) as caught:
             build(given, ledger=ledger, options=options)
@@ -262,6 +267,8 @@ def test_instructions_in_between_stay_in_their_place() -> None:
     later = Turn(Role.DEVELOPER, (TextPart("now"), ImagePart(Remote("x"))), name="boss")
     assert turn_written(GO, later)[1] == {"role": "system", "content": "now", "name": "boss"}
     assert turn_written(GO, later, developer_role=True)[1]["role"] == "developer"
+    shown = {"role": "user", "content": "<system>\nnow\n</system>"}
+    assert turn_written(GO, later, later_instructions=False)[1] == shown
     assert turn_written(GO, Turn(Role.SYSTEM, (TextPart(""),))) == turn_written(GO)
 
 
@@ -294,6 +301,13 @@ def test_each_part_of_a_user_has_its_shape(part: Part, content: object) -> None:
 def test_a_users_turn_that_loses_everything_is_not_sent() -> None:
     assert turn_written(user(ReasoningPart("x")), GO) == [{"role": "user", "content": "go"}]
     assert turn_written(user()) == [{"role": "user", "content": ""}]
+
+
+def test_the_first_instructions_are_one_message_unless_the_upstream_tells_roles_apart() -> None:
+    first = (Turn(Role.SYSTEM, (TextPart("a"),)), Turn(Role.DEVELOPER, (TextPart("b"),)))
+    assert turn_written(*first, GO)[0] == {"role": "system", "content": "a\n\nb"}
+    apart = turn_written(*first, GO, developer_role=True)
+    assert [(message["role"], message["content"]) for message in apart[:2]] == [("system", "a"), ("developer", "b")]
 
 
 # reasoning

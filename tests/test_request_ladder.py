@@ -123,6 +123,10 @@ def test_a_body_is_one_json_object() -> None:
     assert read_body(b'{"a":1}', limits=Limits()) == {"a": 1}
 
 
+def test_a_long_number_in_a_body_is_not_rounded() -> None:
+    assert read_body(b'{"a":12345678901234567890123}', limits=Limits()) == {"a": 12345678901234567890123}
+
+
 @pytest.mark.parametrize("data", [b"", b"{", b"[1]", b"1", b'{"a":1}{"b":2}', b"null", b'{"a":NaN}'])
 def test_a_body_that_is_no_json_object_is_refused(data: bytes) -> None:
     with pytest.raises(ClientError) as caught:
@@ -240,9 +244,18 @@ def test_a_namespace_stands_before_the_name_and_comes_back() -> None:
     names = ToolNames(64, BARRED)
     tool = OfferedTool("list_agents", "collaboration", ToolKind.CUSTOM, wrapped=True)
     assert names.offer(tool) == "collaboration__list_agents"
-    assert names.wrapped("collaboration", "list_agents")
-    assert not names.wrapped("", "list_agents")
     assert RequestMap(names.tools()).tool("collaboration__list_agents") == tool
+
+
+def test_a_tool_that_only_earlier_calls_name_is_found_again_but_not_offered() -> None:
+    names = ToolNames(64, BARRED)
+    names.offer(OfferedTool("a.b"))
+    offered = names.see(OfferedTool("a.b", kind=ToolKind.CUSTOM))
+    seen = names.see(OfferedTool("c.d"))
+    found = names.map(CallIds(64, BARRED))
+    assert found.tool(offered) == OfferedTool("a.b")
+    assert found.tool(seen) == OfferedTool("c.d")
+    assert list(found.offered) == [offered]
 
 
 def test_a_tool_that_was_not_offered_is_itself() -> None:

@@ -236,6 +236,11 @@ LOST: list[tuple[str, JSON, str]] = [
             "input_examples": [{}],
         }.items()
     ],
+    (
+        "tool that searches the web",
+        {"tools": [{"type": "web_search_20250305", "name": "web_search"}]},
+        "tools[0]",
+    ),
     ("tool run by the provider", {"tools": [{"type": "web_fetch_20250910", "name": "web_fetch"}]}, "tools[0]"),
     ("tool with the provider's schema", {"tools": [{"type": "bash_20250124", "name": "bash"}]}, "tools[0]"),
     ("tool that searches tools", {"tools": [{"type": "tool_search_tool_bm25", "name": "t"}]}, "tools[0]"),

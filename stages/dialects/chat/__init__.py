@@ -31,9 +31,9 @@ class Chat:
         model = request.get("model")
         return RequestFacts(model=model if isinstance(model, str) else "", stream=request.get("stream") is True)
 
-    def parse(self, body: Mapping[str, Any], *, ledger: Ledger, limits: Limits) -> Request:
-        """Raises `ClientError`: no Chat client is answered yet."""
-        raise ClientError("the chat dialect is asked, not answered")
+    def parse(self, asked: Mapping[str, Any], *, ledger: Ledger, limits: Limits) -> Request:
+        """A client's request. Raises `ClientError` naming the member that is wrong or cannot be honoured."""
+        return request.parse(asked, ledger=ledger, limits=limits)
 
     def build(self, request_: Request, *, ledger: Ledger, limits: Limits, options: RequestOptions) -> BuiltRequest:
         """The body to send up. Raises `ClientError` naming the client's member that cannot be honoured."""

@@ -22,12 +22,14 @@ from pipeline.request import (
     ToolChoice,
 )
 from pipeline.toolnames import (
+    MANY,
+    NOTHING,
     WRAPPED_SCHEMA,
     BuiltRequest,
     CallIds,
     OfferedTool,
-    RequestMap,
     ToolNames,
+    description_of,
     wrapped_description,
 )
 from pipeline.turns import bind
@@ -38,6 +40,7 @@ from stages.dialects.chat.request_tables import (
     ID_CHARS,
     NAME,
     NAME_CHARS,
+    REASONING,
     STAGE,
     STOPS,
     USER_CHARS,
@@ -65,8 +68,8 @@ class _Builder:
         self.ladder = ladder
         self.options = options
         self.native = request.dialect == NAME
-        self.names = ToolNames(NAME_CHARS, BARRED)
-        self.ids = CallIds(ID_CHARS, ANY_ID)
+        self.names = ToolNames(MANY, NOTHING) if self.native else ToolNames(NAME_CHARS, BARRED)
+        self.ids = CallIds(MANY, NOTHING) if self.native else CallIds(ID_CHARS, ANY_ID)
 
     def build(self) -> BuiltRequest:
         """The body and its map."""
@@ -79,7 +82,9 @@ class _Builder:
         writer = MessageWriter(self.ladder, self.names, self.ids, self.options, self.native)
         if request.turns and request.turns[-1].role is Role.ASSISTANT and not self.native:
             self.ladder.lose("turns.prefill", request.turns[-1].where)
-        body["messages"] = writer.messages(request.system, bind(request.turns, self.ladder))
+        body["messages"] = writer.messages(
+            request.system, request.turns if self.native else bind(request.turns, self.ladder)
+        )
         if tools:
             body["tools"] = tools
         if tools or self.native:
@@ -91,7 +96,7 @@ class _Builder:
             body["stream"] = True
             given = body.get("stream_options")
             body["stream_options"] = {**(given if isinstance(given, dict) else {}), "include_usage": True}
-        return BuiltRequest(body, RequestMap(self.names.tools(), self.ids.back()))
+        return BuiltRequest(body, self.names.map(self.ids))
 
     def _lose(self, member: str, row: str = "") -> Rule:
         return self.ladder.lose(row or member, self.request.path(member))
@@ -114,14 +119,11 @@ class _Builder:
         if tool.cache is not None and not self.native:
             self.ladder.lose("part cache", tool.cache.where)
         kept = {**(tool.private if self.native else {}), **tool.extras}
-        description = tool.description
-        if tool.namespace and tool.namespace not in described:
-            described.add(tool.namespace)
-            whole = self.request.namespaces.get(tool.namespace, "")
-            description = "\n\n".join(text for text in (description, whole) if text)
+        description = description_of(tool, self.request.namespaces, described)
         if isinstance(tool, FunctionTool):
             name = self.names.offer(OfferedTool(tool.name, tool.namespace))
-            return {**kept, "type": "function", "function": _function(tool, name, description)}
+            inner = kept.pop("function", {}) if self.native else {}
+            return {**kept, "type": "function", "function": {**inner, **_function(tool, name, description)}}
         return {**kept, **self._custom(tool, description)}
 
     def _custom(self, tool: CustomTool, description: str) -> JSON:
@@ -144,7 +146,8 @@ class _Builder:
 
     def _choice(self, body: JSON) -> None:
         choice = self.request.tool_choice
-        if self.request.parallel is not None and (choice is None or choice.mode is not Choosing.NONE):
+        asked = self.native or choice is None or choice.mode is not Choosing.NONE
+        if self.request.parallel is not None and asked:
             body["parallel_tool_calls"] = self.request.parallel
         if choice is not None and (written := self._choice_of(choice)) is not None:
             body["tool_choice"] = written
@@ -169,17 +172,21 @@ class _Builder:
     def _bounds(self, body: JSON) -> None:
         request = self.request
         if request.max_tokens is not None:
-            if request.max_tokens == 0:
+            if request.max_tokens == 0 and not self.native:
                 self._lose("max_tokens", "max_tokens of zero")
-            body["max_tokens" if self.options.old_max_tokens else "max_completion_tokens"] = request.max_tokens
+            older = self.options.old_max_tokens or (self.native and request.path("max_tokens") == "max_tokens")
+            body["max_tokens" if older else "max_completion_tokens"] = request.max_tokens
         if request.stop:
-            if len(request.stop) > STOPS:
+            most = MANY if self.native else STOPS
+            if len(request.stop) > most:
                 self._lose("stop", "stop beyond four")
-            body["stop"] = list(request.stop[:STOPS])
+            body["stop"] = list(request.stop[:most])
         for member in _PLAIN:
             if (value := getattr(request, member)) is not None:
                 body[WRITE[member].to] = value
-        if request.top_k is not None:
+        if request.top_k is not None and self.native:
+            body["top_k"] = request.top_k
+        elif request.top_k is not None:
             self._lose("top_k")
         if request.choices is not None and request.choices != 1 and not self.native:
             self._lose("choices")
@@ -192,12 +199,16 @@ class _Builder:
             body["logprobs"] = True
             if request.logprobs:
                 body["top_logprobs"] = request.logprobs
-        if effort := effort_under(request.reasoning, self.options):
+        if self.options.effort is not None:
+            for member in REASONING:
+                body.pop(member, None)
+        by_policy = self.options.effort is not None
+        if (effort := effort_under(request.reasoning, self.options)) and (by_policy or not self.native):
             body["reasoning_effort"] = effort
         if request.reasoning is not None and request.reasoning.summary:
             self._lose("reasoning", "reasoning.summary")
         if request.output is not None:
-            body["response_format"] = _format(request.output)
+            body["response_format"] = _format(request.output, self.native)
         if request.verbosity is not None:
             body["verbosity"] = request.verbosity
 
@@ -233,13 +244,19 @@ def _named(name: str, tool: OfferedTool) -> JSON:
     return {"type": kind, kind: {"name": name}}
 
 
-def _format(output: OutputFormat) -> JSON:
+def _format(output: OutputFormat, native: bool) -> JSON:
     if output.kind is OutputKind.TEXT:
         return {**output.extras, "type": "text"}
     if output.kind is OutputKind.JSON:
         return {**output.extras, "type": "json_object"}
-    schema: JSON = {**output.extras, "name": output.name or "output", "schema": output.schema}
+    schema: JSON = dict(output.extras)
+    if output.name or not native:
+        schema["name"] = output.name or "output"
+    if output.schema is not None:
+        schema["schema"] = output.schema
     if output.description:
         schema["description"] = output.description
-    schema["strict"] = True if output.strict is None else output.strict
+    strict = True if output.strict is None and not native else output.strict
+    if strict is not None:
+        schema["strict"] = strict
     return {"type": "json_schema", "json_schema": schema}

@@ -3,18 +3,18 @@
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from pipeline import envelope
 from pipeline.events import ToolKind
 from pipeline.jsontext import dumps, loads
 from pipeline.ladder import Ladder, Rule
+from pipeline.media import to_url
 from pipeline.request import (
     INSTRUCTING,
     AudioPart,
     DocumentPart,
     ImagePart,
-    Inline,
     Node,
     Part,
     ReasoningPart,
@@ -24,13 +24,14 @@ from pipeline.request import (
     Role,
     ServerPart,
     Source,
+    Stored,
     TextPart,
     ToolResultPart,
     ToolUsePart,
     Turn,
 )
-from pipeline.toolnames import CallIds, ToolNames, wrapped_input
-from pipeline.turns import ERROR_PREFIX, contiguous, document_text
+from pipeline.toolnames import CallIds, OfferedTool, ToolNames, wrapped_input
+from pipeline.turns import ERROR_PREFIX, contiguous, document_text, instruction
 
 JSON = dict[str, Any]
 
@@ -48,13 +49,17 @@ class MessageWriter:
     def messages(self, system: Iterable[Turn], turns: Iterable[Turn]) -> list[JSON]:
         """The messages for the instructions and the turns."""
         out: list[JSON] = []
+        began = False
         for turn in (*system, *turns):
             if turn.role in INSTRUCTING:
-                out.extend(self._instructions(turn))
-            elif turn.role is Role.ASSISTANT:
-                out.extend(self._assistant(turn))
-            else:
-                out.extend(self._user(turn))
+                for message in self._instructions(turn, began):
+                    if not began and out and not self._apart:
+                        out[0]["content"] += f"\n\n{message['content']}"
+                    else:
+                        out.append(message)
+                continue
+            began = True
+            out.extend(self._assistant(turn) if turn.role is Role.ASSISTANT else self._user(turn))
         return out
 
     def own(self, node: Node, written: JSON) -> JSON:
@@ -63,16 +68,22 @@ class MessageWriter:
             self.ladder.lose("part cache", node.cache.where)
         return {**(node.private if self.native else {}), **node.extras, **written}
 
-    def _instructions(self, turn: Turn) -> Iterator[JSON]:
-        role = "developer" if turn.role is Role.DEVELOPER and self._developer else "system"
+    def _instructions(self, turn: Turn, later: bool) -> Iterator[JSON]:
+        role = "developer" if turn.role is Role.DEVELOPER and self._apart else "system"
         parts = [part for part in self._parts(turn.parts) if part["type"] == "text"]
         if self.native:
             yield self.own(turn, {"role": role, "content": _content(parts), **_name(turn)})
-        elif text := "\n\n".join(part["text"] for part in parts if part["text"]):
+            return
+        text = "\n\n".join(part["text"] for part in parts if part["text"])
+        if text and later and self.options.later_instructions is False:
+            self.ladder.lose("turns.later instructions", turn.where)
+            yield self.own(turn, {"role": "user", "content": instruction(text)})
+        elif text:
             yield self.own(turn, {"role": role, "content": text, **_name(turn)})
 
     @property
-    def _developer(self) -> bool:
+    def _apart(self) -> bool:
+        """Whether each instruction stays a message of its own, with its own role; else the first ones are one."""
         return self.native or self.options.developer_role
 
     def _user(self, turn: Turn) -> Iterator[JSON]:
@@ -96,6 +107,9 @@ class MessageWriter:
         texts: list[str] = []
         files: list[JSON] = []
         call = self.ids.id(result.id)
+        if self.native and not result.is_error:
+            content = _content(list(self._parts(result.parts)))
+            return self.own(result, {"role": "tool", "tool_call_id": call, "content": content}), files
         for part in self._parts(result.parts):
             if part["type"] == "text":
                 texts.append(part["text"])
@@ -107,7 +121,8 @@ class MessageWriter:
             files.append(part)
         text = "\n\n".join(texts)
         if result.is_error:
-            self.ladder.lose("part is_error", f"{result.where}.is_error")
+            if not self.native:
+                self.ladder.lose("part is_error", f"{result.where}.is_error")
             text = ERROR_PREFIX + text
         return self.own(result, {"role": "tool", "tool_call_id": call, "content": text}), files
 
@@ -121,7 +136,7 @@ class MessageWriter:
             elif isinstance(part, DocumentPart):
                 yield from self._document(part)
             elif isinstance(part, AudioPart):
-                audio = {"data": part.data, "format": part.format}
+                audio = {**self._inner(part, "input_audio"), "data": part.data, "format": part.format}
                 yield self.own(part, {"type": "input_audio", "input_audio": audio})
             elif isinstance(part, ServerPart):
                 yield from self._server(part)
@@ -135,18 +150,16 @@ class MessageWriter:
             yield {"type": "text", "text": part.text}
 
     def _image(self, part: ImagePart) -> JSON:
-        image: JSON = {"url": self._url(part.source, "part image stored", part.where)}
+        image: JSON = {**self._inner(part, "image_url"), "url": self._url(part.source, "part image stored", part.where)}
         if part.detail:
             image["detail"] = part.detail
         return self.own(part, {"type": "image_url", "image_url": image})
 
     def _url(self, source: Source, row: str, where: str) -> str:
-        if isinstance(source, Inline):
-            return f"data:{source.media_type};base64,{source.data}"
-        if isinstance(source, Remote):
-            return source.url
-        self.ladder.lose(row, where)
-        return ""
+        if isinstance(source, Stored):
+            self.ladder.lose(row, where)
+            return ""
+        return to_url(source)
 
     def _document(self, part: DocumentPart) -> Iterator[JSON]:
         if part.citations:
@@ -164,43 +177,55 @@ class MessageWriter:
         yield self.own(part, {"type": "file", "file": self._file(part, source)})
 
     def _file(self, part: DocumentPart, source: Source) -> JSON:
-        if isinstance(source, Remote):
+        if isinstance(source, Remote) and not self.native:
             self.ladder.lose("part document by url", part.where)
-        if self.native and not isinstance(source, Inline | Remote):
-            return {"file_id": source.id, **({"filename": part.name} if part.name else {})}
+        if self.native and isinstance(source, Stored):
+            return {**self._inner(part, "file"), "file_id": source.id, **({"filename": part.name} if part.name else {})}
         data = self._url(source, "part document stored", part.where)
-        return {"file_data": data, "filename": part.name or "document.pdf"}
+        return {**self._inner(part, "file"), "file_data": data, "filename": part.name or "document.pdf"}
+
+    def _inner(self, part: Part, name: str) -> JSON:
+        """What an object within a part holds besides what we know of it."""
+        return part.private.get(name, {}) if self.native else {}
 
     def _assistant(self, turn: Turn) -> Iterator[JSON]:
         message: JSON = {"role": "assistant", "content": self._text(turn) or None, **_name(turn)}
         calls = [self._call(part) for part in turn.parts if isinstance(part, ToolUsePart)]
         refusals = [part.text for part in turn.parts if isinstance(part, RefusalPart)]
+        sealed = any(isinstance(part, ReasoningPart) and envelope.is_sealed(part.opaque) for part in turn.parts)
         for part in turn.parts:
-            self._other(part, message)
+            self._other(part, message, sealed)
         if calls:
             message["tool_calls"] = calls
         if refusals:
             message["refusal"] = "\n\n".join(refusals)
-        if calls or refusals or message["content"] is not None:
-            yield self.own(turn, message)
+        if calls or refusals or message["content"] is not None or self.native:
+            yield self.own(evolve(turn, private={}) if sealed else turn, message)
 
     def _text(self, turn: Turn) -> str | list[JSON]:
         """An assistant's text: one string, but as it came where it came in this dialect."""
         if not self.native:
             return contiguous(turn.parts)
-        return _content(list(self._parts(part for part in turn.parts if isinstance(part, TextPart))))
+        content: list[JSON] = []
+        for part in turn.parts:
+            if "part" in part.private:
+                content.append(part.private["part"])
+            elif isinstance(part, TextPart | ServerPart):
+                content.extend(self._parts((part,)))
+        return _content(content)
 
-    def _other(self, part: Part, message: JSON) -> None:
-        """What of an assistant's turn is neither text nor call nor refusal."""
+    def _other(self, part: Part, message: JSON, sealed: bool) -> None:
+        """What of an assistant's turn is neither text nor call nor refusal; `sealed`: an envelope is among it."""
         if isinstance(part, ReasoningPart):
-            self._reasoning(part, message)
-        elif isinstance(part, ServerPart):
+            if sealed or not self.native:  # else it goes back as it came, with what else is private
+                self._reasoning(part, message)
+        elif isinstance(part, ServerPart) and not self.native:
             shown = "\n\n".join(piece["text"] for piece in self._server(part) if piece.get("type") == "text")
             if shown:
                 message["content"] = f"{message['content']}\n\n{shown}" if message["content"] else shown
         elif isinstance(part, TextPart):
             self.own(part, {})
-        elif not isinstance(part, ToolUsePart | RefusalPart):
+        elif not isinstance(part, ToolUsePart | RefusalPart | ServerPart):
             self.ladder.lose("part in an assistant's turn", part.where)
 
     def _reasoning(self, part: ReasoningPart, message: JSON) -> None:
@@ -208,20 +233,21 @@ class MessageWriter:
         sealed = envelope.open(part.opaque, upstream=self.options.upstream, text=part.text)
         if sealed is not None and isinstance(piece := _loads(sealed.blob), Mapping):
             message.update(piece)
-        elif part.text and (self.native or self.options.replay_reasoning):
+        elif part.text and self.options.replay_reasoning:
             before = message.get("reasoning_content")
             message["reasoning_content"] = f"{before}\n\n{part.text}" if before else part.text
         else:
             self.ladder.lose("part reasoning", part.where)
 
     def _call(self, part: ToolUsePart) -> JSON:
-        name = self.names.name(part.namespace, part.name)
+        wrapped = part.kind is ToolKind.CUSTOM and not (self.options.custom_tools or self.native)
+        name = self.names.see(OfferedTool(part.name, part.namespace, part.kind, wrapped))
         call = self.ids.id(part.id)
         text = part.arguments if isinstance(part.arguments, str) else dumps(part.arguments).decode()
         if part.kind is ToolKind.FUNCTION:
             function = {"name": name, "arguments": text if text.strip() else "{}"}
             return self.own(part, {"id": call, "type": "function", "function": function})
-        if self.options.custom_tools or self.native:
+        if not wrapped:
             return self.own(part, {"id": call, "type": "custom", "custom": {"name": name, "input": text}})
         function = {"name": name, "arguments": wrapped_input(text)}
         return self.own(part, {"id": call, "type": "function", "function": function})

@@ -35,9 +35,9 @@ class Messages:
         """A client's request. Raises `ClientError` naming the member that is wrong or cannot be honoured."""
         return request.parse(body, ledger=ledger, limits=limits)
 
-    def build(self, request: Request, *, ledger: Ledger, limits: Limits, options: RequestOptions) -> BuiltRequest:
-        """Raises `ClientError`: no Messages upstream is asked yet."""
-        raise ClientError("the messages dialect is not asked, only answered")
+    def build(self, asked: Request, *, ledger: Ledger, limits: Limits, options: RequestOptions) -> BuiltRequest:
+        """The body to send up. Raises `ClientError` naming the client's member that cannot be honoured."""
+        return request.build(asked, ledger=ledger, limits=limits, options=options)
 
     def headers(self, key: str) -> Mapping[str, str]:
         """The key, and the version that this dialect is written in."""

@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
+from attrs import evolve
+
 from pipeline.errors import ClientError
 from pipeline.events import ToolKind
 from pipeline.ladder import Loss, Reading
@@ -32,6 +34,8 @@ _ROLES = {"user": Role.USER, "assistant": Role.ASSISTANT, "system": Role.SYSTEM}
 _CHOICES = {"auto": Choosing.AUTO, "any": Choosing.ANY, "none": Choosing.NONE, "tool": Choosing.ONE}
 _EFFORTS = {effort: effort for effort in ("low", "medium", "high", "xhigh", "max")}
 _TIERS = {"auto": "auto", "standard_only": "default"}
+_KEPT = ("output_config", "output_format", "metadata")
+"""Members that have a meaning of ours and hold more than it."""
 _CLIENT_TOOLS = ("bash_", "text_editor_", "memory_", "computer_", "browser_")
 
 
@@ -47,6 +51,7 @@ def parse(body: Mapping[str, Any], *, ledger: Ledger, limits: Limits = DEFAULT_L
     if thread is not None:
         reading.lose("thread.continue" if thread.text("type") == "continue" else "thread", "thread")
         rest["private"]["thread"] = thread.value
+    rest["private"].update({name: body[name] for name in _KEPT if body.get(name) is not None})
     turns = _turns(members, reading, limits)
     choice, parallel = _tool_choice(members, reading)
     return Request(
@@ -150,6 +155,8 @@ def _tool(tool: Members, reading: Reading) -> Tool:
 def _row_of_tool(kind: str) -> str:
     if kind.startswith("tool_search_tool_"):
         return "tool that searches tools"
+    if kind.startswith("web_search_"):
+        return "tool that searches the web"
     return "tool with the provider's schema" if kind.startswith(_CLIENT_TOOLS) else "tool run by the provider"
 
 
@@ -168,8 +175,7 @@ def _added(turns: tuple[Turn, ...], reading: Reading) -> list[Tool]:
         for part in turn.parts:
             if isinstance(part, ServerPart) and (definition := tool_of_addition(part.payload)) is not None:
                 tool = _tool(Members.of(definition, f"{part.where}.tool.definition"), reading)
-                tool.private["tool_addition"] = True  # type: ignore[index]  # made just now, by nobody else held
-                added.append(tool)
+                added.append(evolve(tool, private={**tool.private, "tool_addition": True}))
     return added
 
 

@@ -18,6 +18,7 @@ from pipeline.request import (
     Part,
     ReasoningPart,
     Remote,
+    ResultPart,
     ServerPart,
     Source,
     Stored,
@@ -139,9 +140,9 @@ def _tool_use(members: Members, reading: Reading, limits: Limits) -> ToolUsePart
 
 def _tool_result(members: Members, reading: Reading, limits: Limits) -> ToolResultPart:
     rest = reading.rest(members, ("type", "tool_use_id", "content", "is_error", "cache_control"), BLOCK_OWN)
-    parts: list[TextPart | ImagePart | DocumentPart | ServerPart] = []
+    parts: list[ResultPart] = []
     for part in content(members, reading, limits):
-        if not isinstance(part, TextPart | ImagePart | DocumentPart | ServerPart):
+        if not isinstance(part, ResultPart):
             raise ClientError(f"{part.where}.type: cannot stand in a tool's result")
         parts.append(part)
     return ToolResultPart(

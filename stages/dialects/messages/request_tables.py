@@ -1,13 +1,25 @@
-"""What becomes of each member of a Messages request: the ladder's rows for reading one.
+"""What becomes of each member of a Messages request: the ladder's rows for reading one and for building one.
 
-`to` names the canonical member; rows that drop or refuse are for members that only this dialect has, and hold toward
-other dialects. Toward this one they go back as they came.
+In `READ`, `member` is this dialect's and `to` the canonical one; rows that drop or refuse are for members that only
+this dialect has, and hold toward other dialects. In `WRITE`, `member` is the canonical one and `to` this dialect's;
+rows that drop or refuse are for what this dialect cannot say.
 """
+
+import re
 
 from pipeline.errors import ErrorKind
 from pipeline.ladder import Row, Rule, table, top_level
+from pipeline.turns import ORPHAN, UNANSWERED
 
 NAME = "messages"
+STAGE = "messages request"
+NAME_CHARS = 128
+ID_CHARS = 256
+CACHE_MARKS = 4
+LEAST_BUDGET = 1_024
+BARRED = re.compile(r"[^a-zA-Z0-9_-]")
+IMAGES = frozenset({"image/jpeg", "image/png", "image/gif", "image/webp"})
+PDF = "application/pdf"
 
 _ACCEPT, _TRANSLATE, _DEGRADE, _DROP, _REFUSE = Rule.ACCEPT, Rule.TRANSLATE, Rule.DEGRADE, Rule.DROP, Rule.REFUSE
 
@@ -84,6 +96,7 @@ READ = table(
     Row("tools[].eager_input_streaming", _DROP, reason="arguments are always streamed as they come"),
     Row("tools[].allowed_callers", _DROP, reason="only the model calls tools"),
     Row("tools[].input_examples", _DROP, reason="no other dialect has examples of a tool's input"),
+    Row("tool that searches the web", _DROP, reason=HOSTED),
     Row("tool run by the provider", _DROP, reason=HOSTED, strict=_REFUSE),
     Row(
         "tool with the provider's schema",
@@ -142,3 +155,66 @@ ROW_OF_BLOCK = {
     },
 }
 """The row of each block that only this dialect has."""
+
+_ABSENT = "it cannot be given"
+_FILE = "a file that another provider keeps cannot be carried: send its bytes"
+
+WRITE = table(
+    Row("model", _ACCEPT, "model"),
+    Row("system", _TRANSLATE, "system"),
+    Row("turns", _TRANSLATE, "messages"),
+    Row("turns.name", _DROP, reason="a message has no speaker's name"),
+    Row("turns.first", _DEGRADE, "a user's turn before it", "the first turn must be a user's", strict=_REFUSE),
+    Row("turns.later instructions", _DEGRADE, "a user's text", "the upstream has instructions at the beginning only"),
+    Row("tools", _TRANSLATE, "tools"),
+    Row("tool_choice", _TRANSLATE, "tool_choice"),
+    Row("parallel", _TRANSLATE, "tool_choice.disable_parallel_tool_use"),
+    Row("max_tokens", _ACCEPT, "max_tokens"),
+    Row("stop", _TRANSLATE, "stop_sequences"),
+    Row("stop of blanks", _DROP, reason="a stop sequence must hold more than blanks", strict=_REFUSE),
+    Row("temperature", _ACCEPT, "temperature"),
+    Row("temperature above one", _DEGRADE, "1", "the highest there is"),
+    Row("top_p", _ACCEPT, "top_p"),
+    Row("top_k", _ACCEPT, "top_k"),
+    Row("sampling with thinking", _DROP, reason="it cannot be given while the model thinks"),
+    Row("sampling", _DROP, reason="the upstream's models do not take it"),
+    Row("seed", _DROP, reason=_ABSENT, strict=_REFUSE),
+    Row("frequency_penalty", _DROP, reason=_ABSENT, strict=_REFUSE),
+    Row("presence_penalty", _DROP, reason=_ABSENT, strict=_REFUSE),
+    Row("logit_bias", _DROP, reason=_ABSENT, strict=_REFUSE),
+    Row("logprobs", _DROP, reason=_ABSENT, strict=_REFUSE),
+    Row("choices", _REFUSE, reason="only one choice can be answered"),
+    Row("reasoning", _TRANSLATE, "thinking, output_config.effort"),
+    Row("reasoning in a tool loop", _DROP, reason="the turn that calls must begin with this dialect's own thinking"),
+    Row("output", _TRANSLATE, "output_config.format"),
+    Row("output json", _DEGRADE, "an instruction", "only a schema can be demanded"),
+    Row("output.name", _DROP, reason="a schema has no name"),
+    Row("verbosity", _DROP, reason=_ABSENT),
+    Row("metadata", _DROP, reason="only the user can be named"),
+    Row("user", _TRANSLATE, "metadata.user_id"),
+    Row("cache_key", _DROP, reason=HINT),
+    Row("cache", _ACCEPT, "cache_control"),
+    Row("service_tier", _TRANSLATE, "service_tier"),
+    Row("store", _DROP, reason="nothing is kept"),
+    Row("stream", _ACCEPT, "stream"),
+    # parts
+    Row("part cache", _TRANSLATE, "cache_control"),
+    Row("part cache beyond four", _DROP, reason="at most four pieces can be marked"),
+    Row("part reasoning", _DROP, reason="it belongs to the provider that made it"),
+    Row("part empty text", _DROP, reason="a block of text must hold some"),
+    Row("part image stored", _REFUSE, reason=_FILE),
+    Row("part image of another type", _REFUSE, reason="an image must be jpeg, png, gif or webp"),
+    Row("part image detail", _DROP, reason="how closely to look cannot be said"),
+    Row("part document stored", _REFUSE, reason=_FILE),
+    Row("part document of another type", _REFUSE, reason="a document must be pdf or text"),
+    Row("part audio", _REFUSE, reason="sound cannot be sent"),
+    Row("part in an assistant's turn", _DROP, reason="an assistant's turn holds text and calls only", strict=_REFUSE),
+    Row("part arguments", _DEGRADE, "an object that holds them", "arguments must be a JSON object", strict=_REFUSE),
+    Row(UNANSWERED, _DEGRADE, "an empty result", "every call must have its result", strict=_REFUSE),
+    Row(ORPHAN, _DEGRADE, "text", "every result must have its call", strict=_REFUSE),
+    # tools
+    Row("tool grammar", _DEGRADE, "the tool's description", "there are no freeform tools"),
+    Row("tool_choice allowed", _TRANSLATE, "tools"),
+    Row("tool_choice hosted", _DROP, reason="the tool is not there", strict=_REFUSE),
+    Row("tool_choice with thinking", _DEGRADE, "auto", "no tool can be forced while the model thinks", strict=_REFUSE),
+)

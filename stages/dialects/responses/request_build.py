@@ -23,7 +23,7 @@ from pipeline.request import (
     ToolUsePart,
     WebSearch,
 )
-from pipeline.toolnames import BuiltRequest, CallIds, OfferedTool, RequestMap, ToolNames
+from pipeline.toolnames import BuiltRequest, CallIds, OfferedTool, ToolNames
 from pipeline.turns import bind, joined
 from stages.dialects.responses.request_items import JSON, ItemWriter
 from stages.dialects.responses.request_tables import (
@@ -84,7 +84,7 @@ class _Builder:
         self._account(body)
         if request.stream:
             body["stream"] = True
-        return BuiltRequest(body, RequestMap(self.names.tools(), self.ids.back()))
+        return BuiltRequest(body, self.names.map(self.ids))
 
     def _lose(self, member: str, row: str = "") -> Rule:
         return self.ladder.lose(row or member, self.request.path(member))
@@ -106,10 +106,10 @@ class _Builder:
         out: list[JSON] = []
         spaces: dict[str, JSON] = {}
         for tool in self.request.tools:
-            written = self._tool(tool)
+            written = None if self.native and "late" in tool.private else self._tool(tool)
             if written is None:
                 continue
-            space = "" if isinstance(tool, ServerTool) else tool.namespace
+            space = "" if isinstance(tool, ServerTool) else written.pop("namespace", tool.namespace)
             if not self.native or not space:
                 out.append(written)
                 continue
@@ -147,14 +147,15 @@ class _Builder:
 
     def _choice(self, body: JSON) -> None:
         choice = self.request.tool_choice
-        if self.request.parallel is not None and (choice is None or choice.mode is not Choosing.NONE):
+        asked = self.native or choice is None or choice.mode is not Choosing.NONE
+        if self.request.parallel is not None and asked:
             body["parallel_tool_calls"] = self.request.parallel
         if choice is not None and (written := self._choice_of(choice)) is not None:
             body["tool_choice"] = written
 
     def _choice_of(self, choice: ToolChoice) -> Any:
-        if self.native and choice.payload is not None:
-            return choice.payload
+        if self.native and (own := choice.payload or choice.private.get("tool_choice")) is not None:
+            return own
         mode = _MODES.get(choice.mode)
         offered = self.names.tools()
         if choice.allowed is not None:
@@ -173,7 +174,7 @@ class _Builder:
         request = self.request
         if request.max_tokens is not None:
             body["max_output_tokens"] = request.max_tokens
-            if request.max_tokens == 0:
+            if request.max_tokens == 0 and not self.native:
                 self._lose("max_tokens", "max_tokens of zero")
             if request.max_tokens < LEAST_TOKENS and not self.native:
                 self._lose("max_tokens", "max_tokens below sixteen")
@@ -191,11 +192,15 @@ class _Builder:
 
     def _reasoning(self, body: JSON) -> None:
         """The effort, and a summary with every effort that is not off: without it the API shows no reasoning at all."""
-        reasoning, effort = self.request.reasoning, effort_under(self.request.reasoning, self.options)
-        if self.options.effort == "" or (reasoning is None and not effort):
+        policy, reasoning = self.options.effort, self.request.reasoning
+        if self.native and policy is None:
             return
-        own = reasoning.private.get("reasoning") if reasoning is not None and self.native else None
-        written: JSON = dict(own) if isinstance(own, dict) else {}
+        effort = effort_under(reasoning, self.options)
+        if policy == "" or (reasoning is None and not effort):
+            body.pop("reasoning", None)
+            return
+        own = body.get("reasoning")
+        written: JSON = dict(own) if isinstance(own, dict) and self.native else {}
         if effort:
             written["effort"] = effort
         summary = reasoning.summary if reasoning is not None else ""
@@ -208,6 +213,8 @@ class _Builder:
 
     def _text(self, body: JSON) -> None:
         request = self.request
+        if self.native:
+            return
         own = body.get("text")
         text: JSON = dict(own) if isinstance(own, dict) else {}
         if request.output is not None:
@@ -267,7 +274,12 @@ def _format(output: OutputFormat) -> JSON:
         return {**output.extras, "type": "text"}
     if output.kind is OutputKind.JSON:
         return {**output.extras, "type": "json_object"}
-    schema: JSON = {**output.extras, "type": "json_schema", "name": output.name or "output", "schema": output.schema}
+    schema: JSON = {
+        **output.extras,
+        "type": "json_schema",
+        "name": output.name or "output",
+        "schema": output.schema or {},
+    }
     if output.description:
         schema["description"] = output.description
     schema["strict"] = True if output.strict is None else output.strict

@@ -10,6 +10,7 @@ from pipeline import envelope
 from pipeline.events import ToolKind
 from pipeline.jsontext import dumps, loads
 from pipeline.ladder import Ladder, Rule
+from pipeline.media import to_url
 from pipeline.request import (
     INSTRUCTING,
     AudioPart,
@@ -25,12 +26,13 @@ from pipeline.request import (
     Role,
     ServerPart,
     Source,
+    Stored,
     TextPart,
     ToolResultPart,
     ToolUsePart,
     Turn,
 )
-from pipeline.toolnames import CallIds, ToolNames
+from pipeline.toolnames import CallIds, OfferedTool, ToolNames
 from pipeline.turns import ERROR_PREFIX, document_text
 
 JSON = dict[str, Any]
@@ -65,6 +67,7 @@ class ItemWriter:
         if node.cache is not None and not self.native:
             self.ladder.lose("part cache", node.cache.where)
         private = {name: value for name, value in node.private.items() if name != "item"} if self.native else {}
+        private.pop("is_item", None)
         return {**private, **node.extras, **written}
 
     def _speaker(self, turn: Turn) -> Iterator[JSON]:
@@ -73,6 +76,8 @@ class ItemWriter:
         for part in turn.parts:
             if isinstance(part, ToolResultPart):
                 yield self._result(part)
+            elif isinstance(part, ServerPart) and self._is_item(part):
+                yield dict(part.payload)
             else:
                 rest.append(part)
         role = "system" if turn.role is Role.SYSTEM else turn.role.value
@@ -107,7 +112,7 @@ class ItemWriter:
             elif isinstance(part, DocumentPart):
                 yield from self._document(part)
             elif isinstance(part, AudioPart):
-                self.ladder.lose("part audio", part.where)
+                yield self._audio(part)
             elif isinstance(part, ServerPart):
                 yield from self._server(part, "input_text")
             elif isinstance(part, ReasoningPart):
@@ -118,6 +123,11 @@ class ItemWriter:
             yield dict(part.payload)
         elif self.ladder.follow(part.loss.row, part.loss.where) is Rule.DEGRADE and part.text:
             yield {"type": kind, "text": part.text}
+
+    def _audio(self, part: AudioPart) -> JSON:
+        if not self.native:
+            self.ladder.lose("part audio", part.where)
+        return self.own(part, {"type": "input_audio", "input_audio": {"data": part.data, "format": part.format}})
 
     def _image(self, part: ImagePart) -> JSON:
         image: JSON = {"type": "input_image", "detail": part.detail or "auto"}
@@ -147,10 +157,8 @@ class ItemWriter:
         yield self.own(part, file)
 
     def _source(self, source: Source, member: str, row: str, where: str) -> JSON:
-        if isinstance(source, Inline):
-            return {member: f"data:{source.media_type};base64,{source.data}"}
-        if isinstance(source, Remote):
-            return {member: source.url}
+        if not isinstance(source, Stored):
+            return {member: to_url(source)}
         if not self.native:
             self.ladder.lose(row, where)
         return {"file_id": source.id}
@@ -161,12 +169,12 @@ class ItemWriter:
         item: object = None
         for part in (*turn.parts, None):
             mine = part.private.get("item") if part is not None else None
-            if said and (not isinstance(part, TextPart | RefusalPart | ServerPart) or mine is not item):
+            if said and (not self._is_said(part) or mine is not item):
                 out.append(self._message(said, item, before + len(out)))
                 said = []
             item = mine
             if isinstance(part, TextPart):
-                said.append(self.own(part, {"type": "output_text", "text": part.text, "annotations": []}))
+                said.append({"annotations": [], **self.own(part, {"type": "output_text", "text": part.text})})
             elif isinstance(part, RefusalPart):
                 said.append(self.own(part, {"type": "refusal", "refusal": part.text}))
             elif isinstance(part, ToolUsePart):
@@ -174,7 +182,7 @@ class ItemWriter:
             elif isinstance(part, ReasoningPart):
                 out.extend(self._reasoning(part))
             elif isinstance(part, ServerPart):
-                (out if self.native else said).extend(self._beside(part))
+                (out if self._is_item(part) else said).extend(self._beside(part))
             elif part is not None:
                 self.ladder.lose("part in an assistant's turn", part.where)
         while out and out[-1]["type"] == "reasoning" and not self.native:
@@ -182,13 +190,23 @@ class ItemWriter:
             self.ladder.lose("part reasoning", turn.where)
         return out
 
+    def _is_item(self, part: Part) -> bool:
+        """Whether it was an item of its own and goes back as one."""
+        return self.native and part.private.get("is_item") is True
+
+    def _is_said(self, part: Part | None) -> bool:
+        """Whether it goes into a message."""
+        return isinstance(part, TextPart | RefusalPart | ServerPart) and not self._is_item(part)
+
     def _beside(self, part: ServerPart) -> Iterator[JSON]:
         for piece in self._server(part, "output_text"):
             yield piece if self.native else {**piece, "annotations": []}
 
     def _message(self, said: list[JSON], item: object, at: int) -> JSON:
         if isinstance(item, Mapping):
-            return {"type": "message", "role": "assistant", "content": said, **item}
+            if "id" in item or any(set(part) - {"type", "text", "annotations"} for part in said):
+                return {"type": "message", "role": "assistant", "content": said, **item}
+            return {"type": "message", "role": "assistant", "content": "".join(part["text"] for part in said), **item}
         digest = hashlib.sha256(f"{at}:{dumps(said)!r}".encode()).hexdigest()[:32]
         message = {"type": "message", "id": f"msg_{digest}", "role": "assistant", "status": "completed"}
         return {**message, "content": said}
@@ -196,7 +214,7 @@ class ItemWriter:
     def _reasoning(self, part: ReasoningPart) -> Iterator[JSON]:
         """Reasoning goes back to the provider that sealed it, in this dialect as it came, else nowhere."""
         if self.native and not envelope.is_sealed(part.opaque):
-            yield self.own(part, {"type": "reasoning", **part.private.get("item", {})})
+            yield {"type": "reasoning", **part.private.get("item", {})}
             return
         sealed = envelope.open(part.opaque, upstream=self.options.upstream, text=part.text)
         piece = None if sealed is None else _loads(sealed.blob)
@@ -207,7 +225,8 @@ class ItemWriter:
 
     def _call(self, part: ToolUsePart) -> JSON:
         text = part.arguments if isinstance(part.arguments, str) else dumps(part.arguments).decode()
-        name = part.name if self.native else self.names.name(part.namespace, part.name)
+        tool = OfferedTool(part.name, part.namespace, part.kind)
+        name = part.name if self.native else self.names.see(tool)
         call: JSON = {"call_id": self.ids.id(part.id), "name": name}
         if self.native and part.namespace:
             call["namespace"] = part.namespace
