@@ -382,8 +382,6 @@ class RequestOptions:
     """The upstream has freeform tools; else they become functions of one string."""
     web_search: bool = False
     """Ask for the upstream's own web search where the client asked for its dialect's."""
-    cache_hints: bool = False
-    """The upstream reads cache hints; toward a dialect whose every upstream does they are always sent."""
     later_instructions: bool | None = None
     """The upstream reads instructions in the middle of a conversation; None: as is usual in its dialect."""
     sampling: bool = True

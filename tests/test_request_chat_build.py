@@ -157,7 +157,7 @@ LOST: list[tuple[str, Request, str]] = [
         ),
         "messages[1].content[0]",
     ),
-    ("part in an assistant's turn", request(assistant(ImagePart(Remote("http://x"), where=AT)), GO), AT),
+    ("part out of place", request(assistant(ImagePart(Remote("http://x"), where=AT)), GO), AT),
     (
         "part is_error",
         request(assistant(CALL), user(ToolResultPart("1", (TextPart("no"),), True, where="r"))),
@@ -446,6 +446,19 @@ def test_no_word_of_parallel_calls_where_there_shall_be_none() -> None:
 def test_a_choice_of_tools_that_are_all_gone_is_none() -> None:
     choice = ToolChoice(Choosing.ANY, allowed=(("", "gone"),))
     assert written(request(tools=(TOOL,), tool_choice=choice))["tool_choice"] == "none"
+
+
+def test_a_cache_hint_on_a_tool_is_lost_like_any_other() -> None:
+    ledger = Ledger(direction="request")
+    build(request(tools=(evolve(TOOL, cache=CACHED),)), ledger=ledger)
+    assert [entry.path for entry in ledger] == [CACHED.where]
+
+
+def test_a_call_in_a_users_turn_is_out_of_place() -> None:
+    ledger = Ledger(direction="request")
+    built: JSON = build(request(user(CALL, TextPart("t"))), ledger=ledger).body
+    assert [(entry.path, entry.reason) for entry in ledger][-1] == (AT, "it cannot stand in a turn of this role")
+    assert "f" not in str(built)
 
 
 # the rest

@@ -473,6 +473,9 @@ def test_each_choice_is_read(given: object, choice: ToolChoice | None) -> None:
         messages({"role": "user", "content": [{"type": "image_url", "image_url": {"url": "http://x", "w": 1}}]}),
         messages({"role": "user", "content": [{"type": "file", "file": {"file_id": "f", "filename": "n"}}]}),
         messages({"role": "user", "content": [{"type": "hologram", "x": [1]}]}),
+        messages({"role": "user", "content": [{"type": "file", "file": {"file_data": "http://x", "filename": "n"}}]}),
+        messages({"role": "user", "content": [{"type": "input_audio", "input_audio": {"data": "Q", "format": "x"}}]}),
+        {"max_tokens": 0, "stop": list("abcdef"), "response_format": {"type": "json_object"}},
         messages({"role": "assistant", "content": None, "reasoning_content": "r", "reasoning_details": [{"a": 1}]}),
         messages(
             {"role": "assistant", "content": [{"type": "thinking", "thinking": "t"}, {"type": "text", "text": "a"}]}

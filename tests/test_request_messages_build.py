@@ -190,7 +190,7 @@ LOST: list[tuple[str, Request, str, JSON]] = [
     ("part document stored", request(user(DocumentPart(Stored("f"), where=AT))), AT, {}),
     ("part document of another type", request(user(DocumentPart(Inline("x/y", "QQ=="), where=AT))), AT, {}),
     ("part audio", request(user(AudioPart("QQ==", "wav", where=AT))), AT, {}),
-    ("part in an assistant's turn", request(GO, assistant(ImagePart(Remote("http://x"), where=AT)), GO), AT, {}),
+    ("part out of place", request(GO, assistant(ImagePart(Remote("http://x"), where=AT)), GO), AT, {}),
     (
         "part arguments",
         request(GO, assistant(ToolUsePart("1", "f", "{oops", where=AT)), user(ToolResultPart("1", ()))),

@@ -144,7 +144,7 @@ LOST: list[tuple[str, Request, str]] = [
         f"{AT}.citations",
     ),
     ("part audio", request(user(AudioPart("QQ==", "wav", where=AT))), AT),
-    ("part in an assistant's turn", request(assistant(ImagePart(Remote("http://x"), where=AT)), GO), AT),
+    ("part out of place", request(assistant(ImagePart(Remote("http://x"), where=AT)), GO), AT),
     (
         "part is_error",
         request(assistant(CALL), user(ToolResultPart("1", (TextPart("no"),), True, where="r"))),
@@ -442,6 +442,19 @@ def test_web_search_is_asked_for_where_the_route_allows_it() -> None:
         },
         {"type": "web_search"},
     ]
+
+
+def test_a_cache_hint_on_a_tool_is_lost_like_any_other() -> None:
+    ledger = Ledger(direction="request")
+    build(request(tools=(evolve(TOOL, cache=CACHED),)), ledger=ledger)
+    assert [entry.path for entry in ledger] == [CACHED.where]
+
+
+def test_a_call_in_a_users_turn_is_out_of_place() -> None:
+    ledger = Ledger(direction="request")
+    built: JSON = build(request(user(CALL, TextPart("t"))), ledger=ledger).body
+    assert [(entry.path, entry.reason) for entry in ledger][-1] == (AT, "it cannot stand in a turn of this role")
+    assert "f" not in str(built)
 
 
 # the rest

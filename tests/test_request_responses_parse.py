@@ -394,7 +394,10 @@ NAMESPACES = [
         "type": "namespace",
         "name": "clock",
         "description": "Time.",
-        "tools": [{"type": "function", "name": "sleep", "parameters": SCHEMA, "strict": False}],
+        "tools": [
+            {"type": "function", "name": "sleep", "parameters": SCHEMA, "strict": False},
+            {"type": "function", "name": "now", "parameters": SCHEMA, "strict": False},
+        ],
     },
 ]
 
@@ -404,12 +407,14 @@ def test_a_tool_in_a_namespace_has_its_namespace_but_in_the_default_one() -> Non
     assert request.tools == (
         CustomTool("exec", "", Grammar("lark", "g"), private={"namespace": "functions"}),
         FunctionTool("sleep", "", SCHEMA, False, "clock"),
+        FunctionTool("now", "", SCHEMA, False, "clock"),
     )
     assert request.namespaces == {"functions": "", "clock": "Time."}
     built = build_messages(request, ledger=Ledger())
     assert dict(built.map.tools) == {
         "exec": OfferedTool("exec", "", ToolKind.CUSTOM, wrapped=True),
         "clock__sleep": OfferedTool("sleep", "clock"),
+        "clock__now": OfferedTool("now", "clock"),
     }
 
 
@@ -419,6 +424,7 @@ def test_tools_that_come_with_the_conversation_are_offered_elsewhere_and_stay_in
     assert [tool["function"]["name"] for tool in build_chat(request, ledger=Ledger()).body["tools"]] == [  # type: ignore[attr-defined]
         "exec",
         "clock__sleep",
+        "clock__now",
     ]
     assert build(request, ledger=Ledger()).body == body(**given)
 
@@ -501,6 +507,8 @@ def test_a_hosted_choice_is_kept_as_it_came_and_an_empty_one_is_none() -> None:
         part(type="input_image", file_id="f", detail="high"),
         part(type="input_file", file_id="f", filename="n"),
         part(type="hologram", x=[1]),
+        part(type="input_audio", input_audio={"data": "QQ==", "format": "wav"}),
+        {"max_output_tokens": 0},
         items(
             {"type": "message", "role": "developer", "id": "msg_0", "content": [{"type": "input_text", "text": "d"}]},
             {

@@ -23,7 +23,6 @@ from pipeline.request import (
     RequestOptions,
     Role,
     ServerPart,
-    Source,
     Stored,
     TextPart,
     ToolResultPart,
@@ -132,7 +131,7 @@ class MessageWriter:
             if isinstance(part, TextPart | RefusalPart):
                 yield self.own(part, {"type": "text", "text": part.text})
             elif isinstance(part, ImagePart):
-                yield self._image(part)
+                yield from self._image(part)
             elif isinstance(part, DocumentPart):
                 yield from self._document(part)
             elif isinstance(part, AudioPart):
@@ -140,8 +139,9 @@ class MessageWriter:
                 yield self.own(part, {"type": "input_audio", "input_audio": audio})
             elif isinstance(part, ServerPart):
                 yield from self._server(part)
-            elif isinstance(part, ReasoningPart):
-                self.ladder.lose("part reasoning", part.where)
+            else:
+                row = "part reasoning" if isinstance(part, ReasoningPart) else "part out of place"
+                self.ladder.lose(row, part.where)
 
     def _server(self, part: ServerPart) -> Iterator[JSON]:
         if self.native:
@@ -149,17 +149,14 @@ class MessageWriter:
         elif self.ladder.follow(part.loss.row, part.loss.where) is Rule.DEGRADE and part.text:
             yield {"type": "text", "text": part.text}
 
-    def _image(self, part: ImagePart) -> JSON:
-        image: JSON = {**self._inner(part, "image_url"), "url": self._url(part.source, "part image stored", part.where)}
-        if part.detail:
-            image["detail"] = part.detail
-        return self.own(part, {"type": "image_url", "image_url": image})
-
-    def _url(self, source: Source, row: str, where: str) -> str:
-        if isinstance(source, Stored):
-            self.ladder.lose(row, where)
-            return ""
-        return to_url(source)
+    def _image(self, part: ImagePart) -> Iterator[JSON]:
+        if isinstance(part.source, Stored):
+            self.ladder.lose("part image stored", part.where)
+        else:
+            image: JSON = {**self._inner(part, "image_url"), "url": to_url(part.source)}
+            if part.detail:
+                image["detail"] = part.detail
+            yield self.own(part, {"type": "image_url", "image_url": image})
 
     def _document(self, part: DocumentPart) -> Iterator[JSON]:
         if part.citations:
@@ -174,15 +171,17 @@ class MessageWriter:
             return
         if part.context:
             yield {"type": "text", "text": part.context}
-        yield self.own(part, {"type": "file", "file": self._file(part, source)})
-
-    def _file(self, part: DocumentPart, source: Source) -> JSON:
+        file = self._inner(part, "file")
         if isinstance(source, Remote) and not self.native:
             self.ladder.lose("part document by url", part.where)
-        if self.native and isinstance(source, Stored):
-            return {**self._inner(part, "file"), "file_id": source.id, **({"filename": part.name} if part.name else {})}
-        data = self._url(source, "part document stored", part.where)
-        return {**self._inner(part, "file"), "file_data": data, "filename": part.name or "document.pdf"}
+        elif isinstance(source, Stored) and not self.native:
+            self.ladder.lose("part document stored", part.where)
+        elif isinstance(source, Stored):
+            name = {"filename": part.name} if part.name else {}
+            yield self.own(part, {"type": "file", "file": {**file, "file_id": source.id, **name}})
+        else:
+            data = {"file_data": to_url(source), "filename": part.name or "document.pdf"}
+            yield self.own(part, {"type": "file", "file": {**file, **data}})
 
     def _inner(self, part: Part, name: str) -> JSON:
         """What an object within a part holds besides what we know of it."""
@@ -226,7 +225,7 @@ class MessageWriter:
         elif isinstance(part, TextPart):
             self.own(part, {})
         elif not isinstance(part, ToolUsePart | RefusalPart | ServerPart):
-            self.ladder.lose("part in an assistant's turn", part.where)
+            self.ladder.lose("part out of place", part.where)
 
     def _reasoning(self, part: ReasoningPart, message: JSON) -> None:
         """Reasoning goes back to the provider that sealed it, as text to one that demands it, else nowhere."""

@@ -124,7 +124,7 @@ WRITE = table(
     Row("part document text", _DEGRADE, "text", "there are no documents of plain text"),
     Row("part document citations", _DROP, reason="citations cannot be asked for", strict=_REFUSE),
     Row("part image in a result", _DEGRADE, "a message behind the results", "a tool's result can only be text"),
-    Row("part in an assistant's turn", _DROP, reason="an assistant's turn holds text and calls only", strict=_REFUSE),
+    Row("part out of place", _DROP, reason="it cannot stand in a turn of this role", strict=_REFUSE),
     Row("part is_error", _DEGRADE, "a mark in the text", "a tool's result cannot say that it failed"),
     Row("turns.later instructions", _DEGRADE, "a user's text", "the upstream has instructions at the beginning only"),
     Row("turns.prefill", _DROP, reason="the upstream may begin anew instead of going on", strict=_REFUSE),

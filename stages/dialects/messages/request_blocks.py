@@ -139,7 +139,7 @@ class BlockWriter:
         elif self.native:
             yield from self._given(part)
         else:
-            self.ladder.lose("part in an assistant's turn", part.where)
+            self.ladder.lose("part out of place", part.where)
 
     def _text(self, part: TextPart | RefusalPart) -> Iterator[JSON]:
         if part.text or self.native:

@@ -208,7 +208,7 @@ WRITE = table(
     Row("part document stored", _REFUSE, reason=_FILE),
     Row("part document of another type", _REFUSE, reason="a document must be pdf or text"),
     Row("part audio", _REFUSE, reason="sound cannot be sent"),
-    Row("part in an assistant's turn", _DROP, reason="an assistant's turn holds text and calls only", strict=_REFUSE),
+    Row("part out of place", _DROP, reason="it cannot stand in a turn of this role", strict=_REFUSE),
     Row("part arguments", _DEGRADE, "an object that holds them", "arguments must be a JSON object", strict=_REFUSE),
     Row(UNANSWERED, _DEGRADE, "an empty result", "every call must have its result", strict=_REFUSE),
     Row(ORPHAN, _DEGRADE, "text", "every result must have its call", strict=_REFUSE),

@@ -115,8 +115,9 @@ class ItemWriter:
                 yield self._audio(part)
             elif isinstance(part, ServerPart):
                 yield from self._server(part, "input_text")
-            elif isinstance(part, ReasoningPart):
-                self.ladder.lose("part reasoning", part.where)
+            else:
+                row = "part reasoning" if isinstance(part, ReasoningPart) else "part out of place"
+                self.ladder.lose(row, part.where)
 
     def _server(self, part: ServerPart, kind: str) -> Iterator[JSON]:
         if self.native:
@@ -184,7 +185,7 @@ class ItemWriter:
             elif isinstance(part, ServerPart):
                 (out if self._is_item(part) else said).extend(self._beside(part))
             elif part is not None:
-                self.ladder.lose("part in an assistant's turn", part.where)
+                self.ladder.lose("part out of place", part.where)
         while out and out[-1]["type"] == "reasoning" and not self.native:
             out.pop()  # it must not stand without the item that it led to
             self.ladder.lose("part reasoning", turn.where)

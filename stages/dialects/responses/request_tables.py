@@ -204,7 +204,7 @@ WRITE = table(
     Row("part document text", _DEGRADE, "text", "there are no documents of plain text"),
     Row("part document citations", _DROP, reason="citations cannot be asked for", strict=_REFUSE),
     Row("part audio", _REFUSE, reason="sound cannot be sent"),
-    Row("part in an assistant's turn", _DROP, reason="an assistant's turn holds text and calls only", strict=_REFUSE),
+    Row("part out of place", _DROP, reason="it cannot stand in a turn of this role", strict=_REFUSE),
     Row("part is_error", _DEGRADE, "a mark in the text", "a tool's result cannot say that it failed"),
     Row("turns.prefill", _DROP, reason="the upstream may begin anew instead of going on", strict=_REFUSE),
     Row(UNANSWERED, _DEGRADE, "an empty result", "every call must have its result", strict=_REFUSE),
