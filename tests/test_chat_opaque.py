@@ -17,7 +17,7 @@ from pipeline.events import (
 )
 from pipeline.testing import play
 from stages.dialects.chat.normalize import ChatNormalizer
-from tests.support import DONE, chunk, finish, frame, reasoning, text
+from tests.support import DONE, chunk, converted, finish, frame, read, reasoning, text
 
 SIGNED = {"type": "reasoning.text", "signature": "S", "format": "anthropic-claude-v1", "index": 0}
 HIDDEN = {"type": "reasoning.encrypted", "data": "E", "index": 0}
@@ -54,7 +54,14 @@ def test_a_signature_ends_the_reasoning_that_it_proves() -> None:
 
 
 def test_a_signature_of_reasoning_that_is_not_shown_has_a_block_of_its_own() -> None:
-    assert made(detail(SIGNED)) == [BlockStart(0, ReasoningBlock()), SignatureDelta(0, blob(SIGNED)), BlockStop(0)]
+    assert made(detail(SIGNED)) == [
+        BlockStart(0, ReasoningBlock(splittable=False)),
+        SignatureDelta(0, blob(SIGNED)),
+        BlockStop(0),
+    ]
+    answer = read(converted(detail(SIGNED), text("b"), finish(), DONE))
+    assert [block[:2] for block in answer.blocks] == [["thinking", ""], ["text", "b"]]
+    assert len(answer.signatures) == 1
 
 
 def test_an_empty_signature_is_none() -> None:

@@ -280,7 +280,7 @@ class ChatNormalizer(Stage[Frame, Event]):
     def _write_signature(self, proof: str, out: list[Event]) -> None:
         """The proof of the reasoning said last, which is whole now."""
         if self._reasoning < 0:
-            self._reasoning = self._open(ReasoningBlock(), out)
+            self._reasoning = self._open(ReasoningBlock(splittable=False), out)
         out += (SignatureDelta(self._reasoning, proof), BlockStop(self._reasoning))
         self._reasoning = -1
 
