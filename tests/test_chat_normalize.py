@@ -34,7 +34,8 @@ from pipeline.ledger import Ledger
 from pipeline.limits import DEFAULT_LIMITS, Limits
 from pipeline.testing import EOF, check_stage, play
 from stages.dialects.chat import DIALECT
-from stages.dialects.chat.normalize import STOP_REASONS, ChatNormalizer
+from stages.dialects.chat.normalize import ChatNormalizer
+from stages.dialects.chat.stops import STOP_REASONS
 from tests.support import (
     DONE,
     Chance,
