@@ -26,10 +26,16 @@ TYPES: dict[ErrorKind, str] = {
 }
 """The error type of each class."""
 
+DETAILED = frozenset({"thread_not_found"})
+"""The codes that a client looks for: at this one the SDK sends the whole conversation instead."""
+
 
 def error_body(error: StreamError) -> dict[str, Any]:
     """The body of an error, the same in a stream and as an HTTP answer."""
-    return {"type": "error", "error": {"type": TYPES[error.kind], "message": error.message or "the upstream failed"}}
+    told: dict[str, Any] = {"type": TYPES[error.kind], "message": error.message or "the upstream failed"}
+    if error.code in DETAILED:
+        told["details"] = {"error_code": error.code}
+    return {"type": "error", "error": told}
 
 
 def status_of(error: StreamError, status: int) -> int:
