@@ -11,8 +11,8 @@ from collections.abc import Callable
 from anthropic import APIError, AsyncAnthropic, DefaultAsyncHttpxClient
 from anthropic.types import ContentBlock, MessageParam, RawContentBlockDelta, ToolParam, ToolResultBlockParam
 
+from examples.gateway.config import Config
 from examples.proxy.app import serving
-from examples.proxy.config import Config
 
 QUESTION: MessageParam = {"role": "user", "content": "What is the weather in Paris, and what time is it there?"}
 FIRST = ["thinking", "text", "tool_use", "thinking", "tool_use"]

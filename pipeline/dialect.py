@@ -4,13 +4,16 @@ from collections.abc import Collection, Mapping
 from importlib.metadata import entry_points
 from typing import Any, Protocol
 
-from attrs import frozen
+from attrs import field, frozen
 
 from pipeline.errors import ClientError
-from pipeline.events import Event, Frame, Usage
+from pipeline.events import Event, Frame, StreamError, Usage
 from pipeline.ledger import Ledger
 from pipeline.limits import Limits
+from pipeline.message import Message
+from pipeline.request import Request, RequestOptions
 from pipeline.stage import Stage
+from pipeline.toolnames import NO_MAP, BuiltRequest, RequestMap
 
 GROUP = "streamweir.dialects"
 """The entry-point group in which packages offer their dialects."""
@@ -24,33 +27,75 @@ class RequestFacts:
     """The model asked for; what an answer that names none is said to come from."""
     usage: Usage | None = None
     """An estimate of the request's own tokens, for answers that begin before the upstream counts them."""
+    stream: bool = True
+    """The client asked for a stream."""
+    include_usage: bool = True
+    """The client wants to see token counts, where its dialect lets it choose."""
+    map: RequestMap = NO_MAP
+    """The way back from the names and ids that the upstream was given."""
+    echo: Mapping[str, Any] = field(factory=dict)
+    """Members of the request that the answer repeats."""
 
 
 NO_REQUEST = RequestFacts()
 
 
 class Dialect(Protocol):
-    """One API's words. Its object is found through the entry-point group `streamweir.dialects`."""
+    """One API's words. Its object is found through the entry-point group `streamweir.dialects`.
+
+    A dialect that is only a client's, or only an upstream's, raises `ClientError` where it is asked for the rest.
+    """
 
     @property
     def name(self) -> str:
         """The word by which a route names it."""
 
     @property
+    def path(self) -> str:
+        """Where its answers are asked for, behind the base URL that ends in `/v1`."""
+
+    @property
     def sentinels(self) -> Collection[bytes]:
         """Payloads that are whole though they are no JSON."""
 
     def facts(self, request: Mapping[str, Any]) -> RequestFacts:
-        """What a client's request body says that the answer's stages need.
+        """What a client's request body says that the answer's stages need; what is odd in it counts as absent."""
 
-        Raises `ClientError` if it is no request of this dialect.
+    def parse(self, body: Mapping[str, Any], *, ledger: Ledger, limits: Limits) -> Request:
+        """A client's request.
+
+        Raises `ClientError` naming the member that is none of this dialect, or cannot be honoured.
         """
+
+    def build(self, request: Request, *, ledger: Ledger, limits: Limits, options: RequestOptions) -> BuiltRequest:
+        """The body to send up for a request.
+
+        Raises `ClientError` naming the client's member that cannot be honoured and must not be dropped.
+        """
+
+    def headers(self, key: str) -> Mapping[str, str]:
+        """What an upstream wants to see of its key, and of the client's version of this dialect."""
 
     def normalizer(self, *, facts: RequestFacts, ledger: Ledger, limits: Limits) -> Stage[Frame, Event]:
         """Fresh, for one stream of this dialect's answers."""
 
     def encoder(self, *, facts: RequestFacts, ledger: Ledger, limits: Limits) -> Stage[Event, Frame]:
         """Fresh, for one stream of answers in this dialect."""
+
+    def read_body(self, body: bytes, *, facts: RequestFacts, ledger: Ledger, limits: Limits) -> Message:
+        """The message of a whole answer; an error's is its `error`.
+
+        Raises `UpstreamError` if it is no answer.
+        """
+
+    def write_body(self, message: Message, *, facts: RequestFacts, ledger: Ledger) -> Mapping[str, Any]:
+        """The body of a whole answer."""
+
+    def read_error(self, status: int, body: Any) -> StreamError:
+        """The error that an upstream answered with: its status, and its body as JSON (None if it is none)."""
+
+    def write_error(self, error: StreamError, status: int) -> tuple[int, Mapping[str, Any]]:
+        """The status and the body of an error. `status` is the upstream's; 0: it did not answer with an error."""
 
 
 def dialects() -> dict[str, Dialect]:

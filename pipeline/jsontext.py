@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any, NoReturn
 
 import orjson
-from attrs import define, field
+from attrs import define, field, frozen
 
 from pipeline.errors import LimitExceeded
 
@@ -65,12 +65,32 @@ def several(data: bytes) -> Iterator[Any]:
             at += 1
 
 
+@frozen
+class Verbatim:
+    """A JSON text in a value, which `dumps` writes as it is: every digit, every blank."""
+
+    text: str
+
+
+def verbatim(text: str) -> Any:
+    """A JSON text as a value that `dumps` writes as it is, but for halves of characters, which break strict readers.
+
+    Raises `ValueError` if it is no JSON.
+    """
+    try:
+        orjson.loads(text)
+    except orjson.JSONDecodeError:
+        return exact(text)
+    return Verbatim(text)
+
+
 def dumps(value: Any) -> bytes:
     """Compact JSON. What orjson refuses (integers above 64 bits, lone surrogates) the standard library writes."""
     try:
-        return orjson.dumps(value)
+        return orjson.dumps(value, _as_it_is)
     except TypeError:
-        return whole_text(json.dumps(value, ensure_ascii=False, separators=(",", ":"))).encode()
+        text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=_as_value)
+        return whole_text(text).encode()
 
 
 def is_whole(text: str) -> bool:
@@ -160,6 +180,18 @@ class JSONScanner:
             return at + 1
         self._escape = True  # a backslash is the last character: it escapes the next piece's first
         return len(text)
+
+
+def _as_it_is(value: Any) -> orjson.Fragment:
+    if isinstance(value, Verbatim):
+        return orjson.Fragment(value.text)
+    raise TypeError
+
+
+def _as_value(value: Any) -> Any:
+    if isinstance(value, Verbatim):
+        return exact(value.text)
+    raise TypeError(f"a {type(value).__name__} is no JSON")
 
 
 def _refuse(word: str) -> NoReturn:

@@ -11,7 +11,9 @@ class Limits:
     frame_bytes: int = 16 * 1024 * 1024
     held_bytes: int = 4 * 1024 * 1024
     arguments_bytes: int = 16 * 1024 * 1024
+    answer_bytes: int = 64 * 1024 * 1024
     request_bytes: int = 64 * 1024 * 1024
+    error_bytes: int = 1024 * 1024
     blocks: int = 10_000
     id_chars: int = 1_000
     json_depth: int = 200

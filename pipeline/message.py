@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from attrs import define, field, frozen
+from attrs import define, evolve, field, frozen
 
 from pipeline.errors import StageError
 from pipeline.events import (
@@ -166,9 +166,16 @@ def assemble(events: Iterable[Event]) -> Message:
         content=tuple(content for block in blocks.values() for content in block.content()),
         stop_reason=end.stop_reason if end else None,
         stop_sequence=end.stop_sequence if end else None,
-        usage=(end.usage if end else None) or start.usage,
+        usage=_final(start.usage, end.usage if end else None),
         error=error,
     )
+
+
+def _final(first: Usage | None, last: Usage | None) -> Usage | None:
+    """The counts that stand: the last, and the first of what went in if the last do not tell of it."""
+    if last is None or first is None or last.input or last.cache_read or last.cache_write:
+        return last or first
+    return evolve(last, input=first.input, cache_read=first.cache_read, cache_write=first.cache_write)
 
 
 def disassemble(message: Message) -> Iterator[Event]:

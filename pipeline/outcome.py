@@ -2,9 +2,14 @@
 
 from enum import StrEnum
 
-from attrs import define
+from attrs import define, field
 
+from pipeline.errors import ErrorKind
 from pipeline.events import StopReason, StreamError, Usage
+from pipeline.ledger import Ledger
+
+REPAIRS = frozenset({"mended", "renamed", "supplied", "unwrapped"})
+"""What the ledger calls a repair: the answer says the same, in a form that is legal."""
 
 
 class Verdict(StrEnum):
@@ -24,3 +29,28 @@ class Outcome:
     stop_reason: StopReason | None = None
     usage: Usage | None = None
     error: StreamError | None = None
+    estimated: bool = field(default=False, kw_only=True)
+    """`usage` is not the upstream's but our estimate of the request."""
+    begun: bool = field(default=False, kw_only=True)
+    """Something of an answer came before the error, if there was one."""
+    recovered: int = field(default=0, kw_only=True)
+    """Calls that the model wrote as text."""
+    hold: float = field(default=0.0, kw_only=True)
+    """The longest time, in seconds, that the client was sent nothing; told by the host, which has the clock."""
+    ledger: Ledger = field(factory=Ledger, kw_only=True, repr=False)
+
+    @property
+    def repairs(self) -> int:
+        """Kinds of repair that the answer needed."""
+        return sum(entry.action in REPAIRS for entry in self.ledger)
+
+    def note(self, error: StreamError) -> None:
+        """The exchange did not end well; the first error says how."""
+        if self.verdict is None:
+            self.verdict = Verdict.CUT if error.kind is ErrorKind.CUT else Verdict.FAILED
+            self.error = error
+
+    def cancel(self) -> None:
+        """The client left; after the end that changes nothing."""
+        if self.verdict is None:
+            self.verdict = Verdict.CANCELLED

@@ -1,37 +1,81 @@
 """The default chain of a route: the composition root."""
 
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
 from pipeline.dialect import NO_REQUEST, Dialect, RequestFacts
+from pipeline.events import Event
 from pipeline.ledger import Ledger
 from pipeline.limits import DEFAULT_LIMITS, Limits
+from pipeline.message import Message
 from pipeline.outcome import Outcome
+from pipeline.reply import Form
+from pipeline.route import DEFAULT_ANSWERS, AnswerOptions
 from pipeline.stage import Stage
+from stages.answer import AnswerReader
 from stages.interleave import InterleaveBuffer
+from stages.restore import ToolRestorer
+from stages.seal import Sealer
 from stages.sse import SSEDecoder, SSEEncoder
+from stages.unwrap import InputUnwrapper
 from stages.validate import BlockValidator
 from stages.verdict import VerdictStage
+from stages.whole import BodyReader, BodyWriter
 
 
 def default_chain(
     upstream: Dialect,
     client: Dialect,
     *,
+    arriving: Form | None = Form.STREAM,
+    leaving: Form = Form.STREAM,
     facts: RequestFacts = NO_REQUEST,
     ledger: Ledger | None = None,
     limits: Limits = DEFAULT_LIMITS,
     outcome: Outcome | None = None,
+    options: AnswerOptions = DEFAULT_ANSWERS,
 ) -> Stage[bytes, bytes]:
-    """Fresh stages that turn one streamed answer of `upstream` into one that a `client` reads.
+    """Fresh stages that turn one answer of `upstream` into one that a `client` reads.
 
-    What cannot be carried goes to `ledger`, how the stream ended to `outcome`.
+    It is read in the form `arriving`, or, if that is None, in the one that its first byte tells. What cannot be
+    carried goes to `ledger`, how the answer ended to `outcome`.
     """
     ledger = Ledger() if ledger is None else ledger
-    outcome = Outcome() if outcome is None else outcome
+    outcome = Outcome(ledger=ledger) if outcome is None else outcome
+    sealer = Sealer(upstream=options.upstream or upstream.name, envelopes=options.envelope, ledger=ledger)
+    neutral = sealer | InterleaveBuffer(ledger=ledger, limits=limits)
+    if any(tool.wrapped for tool in facts.map.tools.values()):
+        neutral = neutral | InputUnwrapper(facts.map, ledger=ledger, limits=limits)
+    if facts.map.ids or any(name != tool.name for name, tool in facts.map.tools.items()):
+        neutral = neutral | ToolRestorer(facts.map)
     return (
-        SSEDecoder(limits=limits, sentinels=tuple(upstream.sentinels), ledger=ledger)
-        | upstream.normalizer(facts=facts, ledger=ledger, limits=limits)
-        | InterleaveBuffer(ledger=ledger, limits=limits)
+        _reading(upstream, arriving, facts, ledger, limits)
+        | neutral
         | BlockValidator(ledger=ledger, limits=limits)
-        | VerdictStage(outcome)
-        | client.encoder(facts=facts, ledger=ledger, limits=limits)
-        | SSEEncoder()
+        | VerdictStage(outcome, facts.usage)
+        | _writing(client, leaving, facts, ledger, limits, outcome)
     )
+
+
+def _reading(
+    upstream: Dialect, form: Form | None, facts: RequestFacts, ledger: Ledger, limits: Limits
+) -> Stage[bytes, Event]:
+    """Bytes of an answer to events."""
+    decoder = SSEDecoder(limits=limits, sentinels=tuple(upstream.sentinels), ledger=ledger)
+    stream = decoder | upstream.normalizer(facts=facts, ledger=ledger, limits=limits)
+    whole = BodyReader(partial(upstream.read_body, facts=facts, ledger=ledger, limits=limits), limits=limits)
+    return AnswerReader(stream, whole) if form is None else stream if form is Form.STREAM else whole
+
+
+def _writing(
+    client: Dialect, form: Form, facts: RequestFacts, ledger: Ledger, limits: Limits, outcome: Outcome
+) -> Stage[Event, bytes]:
+    """Events to bytes of an answer."""
+    if form is Form.STREAM:
+        return client.encoder(facts=facts, ledger=ledger, limits=limits) | SSEEncoder()
+
+    def write(message: Message) -> Mapping[str, Any]:
+        return client.write_body(message, facts=facts, ledger=ledger)
+
+    return BodyWriter(write, outcome, limits=limits)

@@ -4,25 +4,32 @@ from collections.abc import Sequence
 
 from attrs import define, field
 
-from pipeline.errors import ErrorKind
-from pipeline.events import Event, MessageDelta, MessageStop, StreamError
+from pipeline.events import Carry, Event, MessageDelta, MessageStart, MessageStop, StreamError, Usage
 from pipeline.outcome import Outcome, Verdict
 from pipeline.stage import Stage
 
-NOTED = frozenset({MessageDelta, MessageStop, StreamError})
+NOTED = frozenset({MessageStart, MessageDelta, MessageStop, StreamError})
+SILENT = (Carry, StreamError)
+"""What says nothing of an answer."""
 
 
 @define
 class VerdictStage(Stage[Event, Event]):
-    """Passes everything on; by the end of the stream, `outcome` says how it ended and what it cost."""
+    """Passes everything on; by the end of the stream, `outcome` says how it ended and what it cost.
+
+    `estimate` is our own count of the request's tokens, to be told from the upstream's.
+    """
 
     outcome: Outcome
+    estimate: Usage | None = None
     ended: bool = field(init=False, default=False)
 
     def receive(self, items: Sequence[Event]) -> Sequence[Event]:
         for event in items:
             if type(event) in NOTED:
                 self._note(event)
+        if not self.outcome.begun:
+            self.outcome.begun = not all(isinstance(event, SILENT) for event in items)
         return items
 
     def receive_eof(self, cause: StreamError | None = None) -> Sequence[Event]:
@@ -36,12 +43,18 @@ class VerdictStage(Stage[Event, Event]):
 
     def _note(self, event: Event) -> None:
         outcome = self.outcome
-        if isinstance(event, MessageDelta):
+        if isinstance(event, MessageStart):
+            self._count(event.usage)
+        elif isinstance(event, MessageDelta):
             outcome.stop_reason = event.stop_reason
-            outcome.usage = event.usage
+            self._count(event.usage)
+        elif isinstance(event, StreamError):
+            outcome.note(event)
         elif outcome.verdict is None:
-            if isinstance(event, StreamError):
-                outcome.verdict = Verdict.CUT if event.kind is ErrorKind.CUT else Verdict.FAILED
-                outcome.error = event
-            else:
-                outcome.verdict = Verdict.COMPLETE
+            outcome.verdict = Verdict.COMPLETE
+
+    def _count(self, usage: Usage | None) -> None:
+        """The last counts stand."""
+        if usage is not None:
+            self.outcome.usage = usage
+            self.outcome.estimated = usage is self.estimate

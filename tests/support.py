@@ -138,6 +138,7 @@ class Answer:
     error: dict[str, Any] | None = None
     ended: bool = False
     """`message_stop` came."""
+    signatures: list[str] = field(factory=list)
 
     def said(self, kind: str) -> str:
         """All text of the blocks of a kind."""
@@ -160,6 +161,7 @@ STARTS: dict[str, dict[str, Any]] = {
     "text": {"text": ""},
     "thinking": {"thinking": "", "signature": ""},
     "tool_use": {"input": {}},
+    "redacted_thinking": {},
 }
 STOPS = {"end_turn", "max_tokens", "stop_sequence", "tool_use", "refusal", "model_context_window_exceeded"}
 ERRORS = {
@@ -216,16 +218,22 @@ def read(raw: bytes) -> Answer:
         elif kind == "content_block_delta":
             assert state == "block", f"a delta {state}"
             assert event["index"] == len(answer.blocks) - 1, event
+            if event["delta"]["type"] == "signature_delta":
+                assert answer.blocks[-1][0] == "thinking", event
+                answer.signatures.append(event["delta"]["signature"])
+                state = "signed"
+                continue
             delta, member = FIELDS[answer.blocks[-1][0]]
             assert set(event["delta"]) == {"type", member}, event
             assert event["delta"]["type"] == delta, event
             assert event["delta"][member] != "", "a delta that says nothing"
             answer.blocks[-1][1] += event["delta"][member]
         elif kind == "content_block_stop":
-            assert state == "block", f"a block stops {state}"
+            assert state in ("block", "signed"), f"a block stops {state}"
             assert event["index"] == len(answer.blocks) - 1, event
-            block, state = answer.blocks[-1], "between"
-            assert block[0] == "tool_use" or block[1], "an empty block"
+            block, shut = answer.blocks[-1], state
+            state = "between"
+            assert block[0] in ("tool_use", "redacted_thinking") or block[1] or shut == "signed", "an empty block"
             if block[0] == "tool_use":
                 block[4] = True
         elif kind == "message_delta":
@@ -265,7 +273,7 @@ def _opened(block: dict[str, Any]) -> list[Any]:
     kind = block["type"]
     assert STARTS[kind].items() <= block.items(), block
     if kind != "tool_use":
-        return [kind, ""]
+        return [kind, block.get("data", "")]
     assert block["id"], block
     assert block["name"], block
     return [kind, "", block["id"], block["name"], False]

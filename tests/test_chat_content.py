@@ -1,5 +1,6 @@
 """What a delta says."""
 
+import json
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ from pipeline.ledger import Ledger
 from stages.dialects.chat.content import (
     Halves,
     Repeats,
+    details_of,
     pieces_of,
     reasoning_of,
     said_alone,
@@ -90,6 +92,37 @@ def test_whatever_says_more_is_not_taken_for_less(other: Any) -> None:
 )
 def test_reasoning_is_read_once_whatever_it_is_called(delta: dict[str, Any]) -> None:
     assert reasoning_of(delta) == "A"
+
+
+def test_a_proof_is_the_detail_as_it_goes_back_but_for_its_text() -> None:
+    said = {"type": "reasoning.text", "text": "A", "signature": "S", "index": 0}
+    proof = '{"reasoning_details":[{"type":"reasoning.text","signature":"S","index":0}]}'
+    assert details_of({"reasoning_details": [said]}) == [("reasoning", "A"), ("signature", proof)]
+
+
+def test_a_blob_is_the_detail_as_it_goes_back() -> None:
+    blob = {"type": "reasoning.encrypted", "data": "E==", "id": "r"}
+    (found,) = details_of({"reasoning_details": [blob]})
+    assert found[0] == "redacted"
+    assert json.loads(found[1]) == {"reasoning_details": [blob]}
+
+
+def test_each_of_several_details_keeps_its_place() -> None:
+    said = [{"text": "A", "signature": "S"}, {"summary": "B"}, {"data": "E"}]
+    assert [kind for kind, _ in details_of({"reasoning_details": said})] == [
+        "reasoning",
+        "signature",
+        "reasoning",
+        "redacted",
+    ]
+
+
+@pytest.mark.parametrize(
+    "details",
+    [None, "A", [], [7], [{"text": "A"}], [{"text": "A", "signature": ""}], [{"data": 7}], [{"signature": None}]],
+)
+def test_details_without_anything_opaque_are_read_as_text_alone(details: Any) -> None:
+    assert list(details_of({"reasoning_details": details})) == []
 
 
 @pytest.mark.parametrize(
@@ -195,8 +228,6 @@ def test_content_that_is_marked_as_a_thought_is_reasoning(extra: Any, kind: str)
         ({"x" * 100: 1}, f"choices[].delta.{'x' * 64}"),
         ({"reasoning_opaque": "x"}, "choices[].delta.reasoning_opaque"),
         ({"reasoning_content": {"text": "A", "signature": "x"}}, "choices[].delta.reasoning_content.signature"),
-        ({"reasoning_details": [{"data": "x"}]}, "choices[].delta.reasoning_details[]"),
-        ({"reasoning_details": [{"text": "A", "signature": "x"}]}, "choices[].delta.reasoning_details[]"),
         ({"tool_calls": [{"extra_content": {"google": {}}}]}, "choices[].delta.tool_calls[].extra_content"),
     ],
 )
@@ -208,7 +239,10 @@ def test_a_member_that_no_event_carries_is_named(delta: dict[str, Any], path: st
     "delta",
     [
         {"role": "assistant", "content": "a", "audio": None, "images": []},
-        {"reasoning_details": [{"text": "A"}, 7], "tool_calls": [{"extra_content": None}, 7]},
+        {
+            "reasoning_details": [{"text": "A", "signature": "x"}, {"data": "x"}, 7],
+            "tool_calls": [{"extra_content": None}, 7],
+        },
         {"reasoning_details": 7, "tool_calls": 7, "reasoning": {"text": "A", "signature": ""}},
     ],
 )

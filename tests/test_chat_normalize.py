@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.dialect import RequestFacts
-from pipeline.errors import ErrorKind, LimitExceeded, StageError, UpstreamError
+from pipeline.errors import ClientError, ErrorKind, LimitExceeded, UpstreamError
 from pipeline.events import (
     AnnotationDelta,
     ArgumentsDelta,
@@ -34,7 +34,8 @@ from pipeline.ledger import Ledger
 from pipeline.limits import DEFAULT_LIMITS, Limits
 from pipeline.testing import EOF, check_stage, play
 from stages.dialects.chat import DIALECT
-from stages.dialects.chat.normalize import STOP_REASONS, ChatNormalizer
+from stages.dialects.chat.normalize import ChatNormalizer
+from stages.dialects.chat.stops import STOP_REASONS
 from tests.support import (
     DONE,
     Chance,
@@ -710,15 +711,15 @@ def test_what_waits_for_a_name_is_held_within_a_bound() -> None:
 
 def test_the_dialect_hands_out_a_normalizer_and_no_encoder() -> None:
     facts = DIALECT.facts({"model": "m"})
-    assert facts == RequestFacts(model="m")
-    assert DIALECT.facts({"model": 7}) == RequestFacts()
+    assert facts == RequestFacts(model="m", stream=False)
+    assert DIALECT.facts({"model": 7, "stream": True}) == RequestFacts()
     ledger = Ledger()
     stage = DIALECT.normalizer(facts=facts, ledger=ledger, limits=DEFAULT_LIMITS)
     assert play(stage, frame(DONE))[0][0] == MessageStart("", "m")
     assert len(ledger) == 1
     assert list(DIALECT.sentinels) == [b"[DONE]"]
     assert DIALECT.name == "chat"
-    with pytest.raises(StageError):
+    with pytest.raises(ClientError):
         DIALECT.encoder(facts=facts, ledger=ledger, limits=DEFAULT_LIMITS)
 
 

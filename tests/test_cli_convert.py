@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from attrs import define, field
+from attrs import define, field, frozen
 
 import pipeline.__main__
 from pipeline.__main__ import CLOSED, RECIPE
@@ -27,6 +27,7 @@ from pipeline.ledger import Ledger
 from pipeline.limits import Limits
 from pipeline.outcome import Outcome, Verdict
 from pipeline.stage import Stage
+from stages.dialects.messages import Messages
 from stages.recipe import default_chain
 
 TO_MESSAGES = ("convert", "--from", "chat", "--to", "messages")
@@ -109,12 +110,11 @@ class Shouting:
         return self.made[-1]
 
 
-@define
-class Semaphore:
+@frozen
+class Semaphore(Messages):
     """A dialect of somebody else's."""
 
     name: str = "semaphore"
-    sentinels: tuple[bytes, ...] = ()
 
     def facts(self, request: Mapping[str, Any]) -> RequestFacts:
         return RequestFacts(model=request["flags"])

@@ -10,7 +10,7 @@ from aiohttp import web
 from anthropic import AsyncAnthropic, DefaultAsyncHttpxClient
 
 from examples import demo
-from examples.proxy.config import Config
+from examples.gateway.config import Config
 from examples.proxy.listen import listening
 
 STOP: dict[str, Any] = {"type": "content_block_stop", "index": 0}

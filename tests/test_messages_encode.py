@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 
 from pipeline.dialect import RequestFacts
-from pipeline.errors import ErrorKind, StageError
+from pipeline.errors import ClientError, ErrorKind, StageError
 from pipeline.events import (
     AnnotationDelta,
     ArgumentsDelta,
@@ -216,11 +216,10 @@ def test_freeform_input_that_was_cut_is_not_made_whole() -> None:
 # What cannot be shown
 
 
-@pytest.mark.parametrize("block", [RedactedReasoningBlock("E"), ServerBlock("responses", {"type": "x"})])
-def test_a_block_that_messages_cannot_show_leaves_no_gap_and_is_recorded(block: Any) -> None:
+def test_a_block_that_messages_cannot_show_leaves_no_gap_and_is_recorded() -> None:
     stage = MessagesEncoder()
     made = encoded(
-        BlockStart(0, block),
+        BlockStart(0, ServerBlock("responses", {"type": "x"})),
         ArgumentsDelta(0, "x"),
         BlockStop(0),
         BlockStart(1, TextBlock()),
@@ -229,11 +228,11 @@ def test_a_block_that_messages_cannot_show_leaves_no_gap_and_is_recorded(block: 
         stage=stage,
     )
     assert [one["index"] for one in made] == [0, 0, 0]
-    assert [(entry.path, entry.action) for entry in stage.ledger] == [(type(block).__name__, "dropped")]
+    assert [(entry.path, entry.action) for entry in stage.ledger] == [("ServerBlock", "dropped")]
 
 
 def test_an_error_closes_no_block_that_was_not_shown() -> None:
-    made = encoded(BlockStart(0, RedactedReasoningBlock("E")), StreamError(ErrorKind.API, "boom"))
+    made = encoded(BlockStart(0, ServerBlock("responses", {"type": "x"})), StreamError(ErrorKind.API, "boom"))
     assert [one["type"] for one in made] == ["error"]
 
 
@@ -244,18 +243,26 @@ def test_a_server_block_of_this_dialect_is_shown_as_it_is() -> None:
     assert made[1] == delta(0, type="input_json_delta", partial_json="{}")
 
 
-def test_signatures_and_citations_of_others_are_recorded() -> None:
+def test_citations_of_others_are_recorded() -> None:
     stage = MessagesEncoder()
-    made = encoded(
-        BlockStart(0, ReasoningBlock()),
-        SignatureDelta(0, "s"),
-        BlockStop(0),
-        BlockStart(1, TextBlock()),
-        AnnotationDelta(1, {}),
-        stage=stage,
-    )
-    assert [one["type"] for one in made] == ["content_block_start", "content_block_stop", "content_block_start"]
-    assert [entry.path for entry in stage.ledger] == ["signature", "annotation"]
+    made = encoded(BlockStart(0, TextBlock()), AnnotationDelta(0, {}), stage=stage)
+    assert [one["type"] for one in made] == ["content_block_start"]
+    assert [entry.path for entry in stage.ledger] == ["annotation"]
+
+
+# What only a provider can read
+
+
+def test_a_signature_is_a_delta_of_its_own() -> None:
+    made = encoded(BlockStart(0, ReasoningBlock()), ReasoningDelta(0, "a"), SignatureDelta(0, "s"), BlockStop(0))
+    assert [one["type"] for one in made] == ["content_block_start", *["content_block_delta"] * 2, "content_block_stop"]
+    assert made[2] == delta(0, type="signature_delta", signature="s")
+
+
+def test_redacted_reasoning_comes_whole_in_its_start() -> None:
+    made = encoded(BlockStart(0, RedactedReasoningBlock("E")), BlockStop(0))
+    assert made[0]["content_block"] == {"type": "redacted_thinking", "data": "E"}
+    assert [one["type"] for one in made] == ["content_block_start", "content_block_stop"]
 
 
 # Counts
@@ -358,12 +365,14 @@ def test_every_class_of_error_has_a_type_here(kind: ErrorKind) -> None:
         ([BlockStart(0, TextBlock()), BlockStop(1)], "BlockStop for block 1, which is not open"),
         ([TextDelta(0, "a")], "TextDelta for block 0, which is not open"),
         ([BlockStart(0, TextBlock()), TextDelta(1, "a")], "TextDelta for block 1, which is not open"),
+        ([SignatureDelta(0, "s")], "SignatureDelta for block 0, which is not open"),
+        ([BlockStart(0, ReasoningBlock()), SignatureDelta(1, "s")], "SignatureDelta for block 1, which is not open"),
     ],
 )
 def test_events_out_of_order_are_a_fault_named_with_what_was_made_before(events: list[Event], fault: str) -> None:
     with pytest.raises(StageError, match=re.escape(fault)) as raised:
         MessagesEncoder().receive([START, *events])
-    assert next(frame.name for frame in raised.value.made) == b"message_start"
+    assert raised.value.made[0].name == b"message_start"
 
 
 # The dialect's object
@@ -371,12 +380,12 @@ def test_events_out_of_order_are_a_fault_named_with_what_was_made_before(events:
 
 def test_the_dialect_hands_out_an_encoder_and_no_normalizer() -> None:
     facts = DIALECT.facts({"model": "m"})
-    assert facts == RequestFacts(model="m")
-    assert DIALECT.facts({"model": 7}) == RequestFacts()
+    assert facts == RequestFacts(model="m", stream=False)
+    assert DIALECT.facts({"model": 7, "stream": True}) == RequestFacts()
     ledger = Ledger()
     stage = DIALECT.encoder(facts=facts, ledger=ledger, limits=DEFAULT_LIMITS)
-    play(stage, BlockStart(0, ReasoningBlock()), SignatureDelta(0, "s"))
+    play(stage, BlockStart(0, TextBlock()), AnnotationDelta(0, {}))
     assert len(ledger) == 1
     assert (DIALECT.name, list(DIALECT.sentinels)) == ("messages", [])
-    with pytest.raises(StageError):
+    with pytest.raises(ClientError):
         DIALECT.normalizer(facts=facts, ledger=ledger, limits=DEFAULT_LIMITS)

@@ -12,7 +12,7 @@ from anthropic.types import MessageParam, ToolResultBlockParam
 from attrs import define, evolve
 
 from examples.proxy.app import serving
-from examples.proxy.config import Config
+from examples.gateway.config import Config
 from examples.proxy.replay import ReplayUpstream
 from pipeline.errors import StageError
 from pipeline.events import StreamError

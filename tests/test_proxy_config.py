@@ -14,7 +14,7 @@ import pytest
 from attrs import evolve
 
 from examples.proxy.__main__ import main, serve
-from examples.proxy.config import Config, read
+from examples.gateway.config import Config, read
 from examples.proxy.listen import base_url, without_values
 from pipeline.limits import DEFAULT_LIMITS
 

@@ -13,7 +13,7 @@ from aiohttp import web
 from attrs import evolve
 
 from examples.proxy.app import serving
-from examples.proxy.config import Config
+from examples.gateway.config import Config
 from examples.proxy.listen import listening
 from pipeline.limits import DEFAULT_LIMITS
 from tests.upstreams import (

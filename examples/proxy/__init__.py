@@ -1,1 +1,1 @@
-"""The example proxy: Messages clients over a Chat upstream, on aiohttp."""
+"""A proxy on aiohttp: Messages clients over a Chat or a Responses upstream."""

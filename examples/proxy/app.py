@@ -1,111 +1,96 @@
-"""The proxy itself: requests in, streams out. It moves bytes; the chain decides what they say."""
+"""The proxy itself: requests in, answers out. It moves bytes; the exchange decides what they say."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
-from typing import Protocol
 
-import aiohttp
 from aiohttp import web
 from attrs import define, field
 
-from examples.proxy import ask
-from examples.proxy.access import Access
-from examples.proxy.config import Config
+from examples.gateway.access import Access
+from examples.gateway.config import Config
+from examples.gateway.relay import relay
+from examples.gateway.table import Gateway
 from examples.proxy.listen import listening
 from examples.proxy.replay import ReplayUpstream
-from examples.proxy.upstream import RefusedError, Upstream, connections, passed_on
-from pipeline.dialect import Dialect, RequestFacts, dialect
-from pipeline.drive import SOURCE_ERRORS, drive
-from pipeline.errors import ClientError, ErrorKind, PipelineError
-from pipeline.jsontext import dumps
-from pipeline.limits import DEFAULT_LIMITS, Limits
-from pipeline.outcome import Outcome, Verdict
-from pipeline.stage import Stage, cause_of
-from stages.dialects.messages.errors import error_body
+from examples.proxy.upstream import Upstream, connections
+from pipeline.dialect import dialect
+from pipeline.errors import ClientError
+from pipeline.reply import Head
+from pipeline.route import AnyChain, Exchange, Recipe
+from pipeline.stage import cause_of
 from stages.recipe import default_chain
-
-LOST = (*SOURCE_ERRORS, aiohttp.ClientError)
-"""What a reply raises when its connection is lost."""
-
-STREAM = {"content-type": "text/event-stream; charset=utf-8", "cache-control": "no-cache"}
-
-
-class Recipe(Protocol):
-    """Makes the chain of one answer."""
-
-    def __call__(
-        self, upstream: Dialect, client: Dialect, /, *, facts: RequestFacts, limits: Limits, outcome: Outcome
-    ) -> Stage[bytes, bytes]:
-        """Fresh stages."""
 
 
 @define
 class Proxy:
-    """Answers Messages clients from a Chat upstream."""
+    """Answers clients from one upstream."""
 
+    gateway: Gateway
     upstream: Upstream
-    limits: Limits = DEFAULT_LIMITS
-    recipe: Recipe = default_chain
-    _chat: Dialect = field(factory=lambda: dialect("chat"), init=False)
-    _messages: Dialect = field(factory=lambda: dialect("messages"), init=False)
 
     def application(self) -> web.Application:
         """The server, for one port."""
-        application = web.Application(client_max_size=self.limits.request_bytes)
-        application.router.add_route("*", r"/{path:[\s\S]*}", self._answer)
+        application = web.Application()
+        application.router.add_route("*", r"/{path:[\s\S]*}", self._serve)
         return application
 
-    async def _answer(self, request: web.Request) -> web.StreamResponse:
-        """One exchange: an answer, or an error in the client's dialect, and a line in the log."""
-        access = Access()
+    async def _serve(self, request: web.Request) -> web.StreamResponse:
+        """One exchange, and a line in the log."""
+        access = Access(request.method, request.raw_path)
+        client = Client(request)
         try:
-            return await self._route(request, access)
-        except PipelineError as error:
-            access.outcome.verdict = Verdict.FAILED
-            if access.status:
-                raise  # the answer has begun: all that is left is to drop the connection
-            access.status = error.status
-            return refused(error)
+            exchange = await self._open(request)
+            access.outcome = exchange.outcome
+            await relay(exchange, self.upstream, client)
         finally:
-            access.write(request)
+            access.status = client.status
+            access.write()
+        return client.response
 
-    async def _route(self, request: web.Request, access: Access) -> web.StreamResponse:
-        route = ROUTES.get((request.method, request.path))
-        if route is None:
-            raise ClientError(f"there is no {request.method} {request.path}", kind=ErrorKind.NOT_FOUND)
-        return await route(self, request, access)
-
-    async def _healthz(self, request: web.Request, access: Access) -> web.StreamResponse:
-        access.status, access.outcome.verdict = 200, Verdict.COMPLETE
-        return web.json_response({"status": "ok"})
-
-    async def _stream(self, request: web.Request, access: Access) -> web.StreamResponse:
-        """A streamed answer. The upstream is closed when it ends, and when the client leaves."""
-        asked = ask.parse(await _body(request), self.limits)
-        facts = self._messages.facts(asked)
-        reply = await self.upstream.ask(ask.chat_request(asked))
+    async def _open(self, request: web.Request) -> Exchange:
+        """An exchange with the client's body, or enough of it to see that it is too large."""
+        body = bytearray()
+        most = self.gateway.route.limits.request_bytes
         try:
-            response = web.StreamResponse(headers={**STREAM, **passed_on(reply.headers)})
-            await response.prepare(request)
-            access.status = response.status
-            chain = self.recipe(self._chat, self._messages, facts=facts, limits=self.limits, outcome=access.outcome)
-            await drive(reply.content.readany, chain, response.write, limits=self.limits, source_errors=LOST)
-            await response.write_eof()
-        finally:
-            reply.close()
-        return response
+            while len(body) <= most and (piece := await request.content.readany()):
+                body += piece
+        except web.RequestPayloadError:
+            return self.gateway.refuse(cause_of(ClientError("the body cannot be read")))
+        return self.gateway.open(request.method, request.raw_path, bytes(body))
 
 
-ROUTES: dict[tuple[str, str], Callable[[Proxy, web.Request, Access], Awaitable[web.StreamResponse]]] = {
-    ("GET", "/healthz"): Proxy._healthz,
-    ("HEAD", "/healthz"): Proxy._healthz,
-    ("POST", "/v1/messages"): Proxy._stream,
-}
+@define
+class Client:
+    """The client of one request."""
+
+    request: web.Request
+    response: web.StreamResponse = field(init=False, factory=web.StreamResponse)
+    status: int = field(init=False, default=0)
+
+    async def whole(self, head: Head, body: bytes) -> None:
+        """The answer is the handler's to return; aiohttp sends it."""
+        self.status = head.status
+        self.response = web.Response(status=head.status, headers=head.headers, body=body)
+
+    async def begin(self, head: Head) -> None:
+        """Send the head."""
+        self.status = head.status
+        self.response.set_status(head.status)
+        self.response.headers.update(head.headers)
+        await self.response.prepare(self.request)
+
+    async def write(self, data: bytes) -> None:
+        """Send some of the body."""
+        await self.response.write(data)
+
+    async def end(self) -> None:
+        """Send the end of the body."""
+        await self.response.write_eof()
 
 
 @asynccontextmanager
 async def serving(
-    config: Config, *, replay: ReplayUpstream | None = None, recipe: Recipe = default_chain
+    config: Config, *, replay: ReplayUpstream | None = None, recipe: Recipe[AnyChain] = default_chain
 ) -> AsyncIterator[str]:
     """Serve until the block is left; gives the proxy's base URL.
 
@@ -117,26 +102,6 @@ async def serving(
             embedded = ReplayUpstream() if replay is None else replay
             url = f"{await stack.enter_async_context(listening(embedded.application()))}/v1"
         session = await stack.enter_async_context(connections())
-        upstream = Upstream(url, session, config.api_key, config.limits)
-        proxy = Proxy(upstream, config.limits, recipe)
+        upstream = Upstream(url, dialect(config.dialect), session, config.api_key, config.limits)
+        proxy = Proxy(Gateway.of(config, recipe), upstream)
         yield await stack.enter_async_context(listening(proxy.application(), config.host, config.port))
-
-
-def refused(error: PipelineError) -> web.Response:
-    """An error as an HTTP answer in the client's dialect."""
-    return web.Response(
-        status=error.status,
-        body=dumps(error_body(cause_of(error))),
-        content_type="application/json",
-        headers=error.headers if isinstance(error, RefusedError) else None,
-    )
-
-
-async def _body(request: web.Request) -> bytes:
-    try:
-        return await request.read()
-    except web.HTTPRequestEntityTooLarge as error:
-        message = f"the request is larger than {request.client_max_size} bytes"
-        raise ClientError(message, kind=ErrorKind.REQUEST_TOO_LARGE) from error
-    except web.RequestPayloadError as error:
-        raise ClientError("the body cannot be read") from error

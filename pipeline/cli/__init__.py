@@ -4,12 +4,14 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from pipeline.cli import convert, replay
+from pipeline.cli import answer, convert, replay, request
 from pipeline.cli.options import Command, Recipe
 from pipeline.errors import ClientError, PipelineError
 
 COMMANDS: dict[str, Command] = {
     "convert": convert.COMMAND,
+    "answer": answer.COMMAND,
+    "request": request.COMMAND,
     "replay": replay.COMMAND,
 }
 """The subcommands by name. A new one is a module and a row."""

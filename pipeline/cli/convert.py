@@ -16,7 +16,6 @@ from pipeline.cli.options import (
     OPTIONS,
     Command,
     Conversion,
-    ConvertOptions,
     Recipe,
     add_conversion,
     contents,
@@ -25,12 +24,14 @@ from pipeline.cli.options import (
     json_object,
     opened,
 )
-from pipeline.dialect import NO_REQUEST, Dialect, RequestFacts, dialect
+from pipeline.dialect import NO_REQUEST, Dialect, dialect
 from pipeline.errors import ClientError, PipelineError, StageError
 from pipeline.jsontext import dumps
 from pipeline.ledger import Ledger
 from pipeline.limits import DEFAULT_LIMITS
 from pipeline.outcome import Outcome, Verdict
+from pipeline.reply import Form, Heading
+from pipeline.route import AnswerOptions
 from pipeline.stage import Stage
 from pipeline.testing import cut
 
@@ -41,25 +42,12 @@ known = cache(dialect)
 """The installed dialects, each looked up once a process."""
 
 
-def hop(
-    recipe: Recipe, upstream: Dialect, client: Dialect, *, facts: RequestFacts, run: "Run", options: ConvertOptions
-) -> Stage[bytes, bytes]:
-    """The chain between two dialects: the one place that calls the recipe.
-
-    Raises `ClientError` if a dialect cannot stand where it is asked to.
-    """
-    outcome = Outcome()
-    run.outcomes.append(outcome)
-    try:
-        return recipe(upstream, client, facts=facts, ledger=run.ledger, limits=DEFAULT_LIMITS, outcome=outcome)
-    except PipelineError as error:
-        raise ClientError(f"cannot convert {upstream.name} to {client.name}: {error}") from error
-
-
 @define
 class Run:
-    """One conversion under way: fresh stages, and what they say of it."""
+    """One conversion under way, of a stream or of a whole answer: fresh stages, and what they say of it."""
 
+    recipe: Recipe
+    form: Form
     ledger: Ledger = field(init=False, factory=Ledger)
     outcomes: list[Outcome] = field(init=False, factory=list)
 
@@ -76,8 +64,8 @@ class Run:
             raise StageError(f"the chain ended with the verdict {ending}, which no recorded stream can have")
         return ending
 
-    def chain(self, conversion: Conversion, recipe: Recipe) -> Stage[bytes, bytes]:
-        """Fresh stages for a conversion.
+    def chain(self, conversion: Conversion) -> Stage[bytes, bytes]:
+        """Fresh stages for a conversion. Between two hops every answer is a stream.
 
         Raises `ClientError` if a dialect is unknown or cannot stand where it is asked to, or the request is none.
         """
@@ -85,9 +73,26 @@ class Run:
         facts, request = NO_REQUEST, conversion.request
         if request is not None:
             facts = passed[-1].facts(json_object(f"the request {request!r}", contents(request)))
-        options = conversion.options
-        hops = [hop(recipe, up, down, facts=facts, run=self, options=options) for up, down in pairwise(passed)]
+        forms = [self.form, *(Form.STREAM for _ in passed[2:]), self.form]
+        options = AnswerOptions(envelope=conversion.options.envelope == "on")
+        hops = [
+            self._hop(up, down, arriving=arriving, leaving=leaving, facts=facts, options=options)
+            for (up, down), (arriving, leaving) in zip(pairwise(passed), pairwise(forms), strict=True)
+        ]
+        if self.form is Form.WHOLE:
+            hops.append(Heading(passed[-1], self.form, self.outcomes[-1]))
         return reduce(or_, hops)
+
+    def _hop(self, upstream: Dialect, client: Dialect, **asked: Any) -> Stage[bytes, bytes]:
+        """The chain between two dialects: the one place that calls the recipe.
+
+        Raises `ClientError` if a dialect cannot stand where it is asked to.
+        """
+        self.outcomes.append(outcome := Outcome(ledger=self.ledger))
+        try:
+            return self.recipe(upstream, client, ledger=self.ledger, limits=DEFAULT_LIMITS, outcome=outcome, **asked)
+        except PipelineError as error:
+            raise ClientError(f"cannot convert {upstream.name} to {client.name}: {error}") from error
 
 
 def play_through(
@@ -116,12 +121,12 @@ def play_through(
     passed(chain.receive_eof())
 
 
-def convert_job(members: Mapping[str, Any], recipe: Recipe) -> dict[str, Any]:
-    """One job of `convert --jobs`: the output file is written, the ending and the ledger come back."""
+def convert_job(members: Mapping[str, Any], recipe: Recipe, form: Form) -> dict[str, Any]:
+    """One job of many: the output file is written, the ending and the ledger come back."""
     job = job_files(members)
     conversion = conversion_of(members)
-    run = Run()
-    chain = run.chain(conversion, recipe)
+    run = Run(recipe, form)
+    chain = run.chain(conversion)
     reads = cut(contents(job.input), conversion.chunk)
     with ExitStack() as files:
         out = files.enter_context(opened(job.output, "wb"))
@@ -130,12 +135,12 @@ def convert_job(members: Mapping[str, Any], recipe: Recipe) -> dict[str, Any]:
     return {"ending": run.ending, "ledger": run.ledger.as_dicts()}
 
 
-def convert_stdin(given: Mapping[str, Any], recipe: Recipe) -> int:
+def convert_stdin(given: Mapping[str, Any], recipe: Recipe, form: Form) -> int:
     """`convert < in > out`. Each piece of output is flushed as it is made."""
     options = {name: given[name] for name in OPTIONS if name in given}
     conversion = conversion_of({**given, "options": options})
-    run = Run()
-    chain = run.chain(conversion, recipe)
+    run = Run(recipe, form)
+    chain = run.chain(conversion)
     client = sys.stdout.buffer
 
     def send(out: bytes) -> None:
@@ -158,15 +163,15 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--jobs", metavar="FILE", help="many at once: a JSON line a job; goes alone")
 
 
-def convert(args: argparse.Namespace, recipe: Recipe) -> int:
-    """Run the command; its exit code is how the stream ended, or 1 if a job broke."""
+def convert(args: argparse.Namespace, recipe: Recipe, form: Form = Form.STREAM) -> int:
+    """Run the command; its exit code is how the answer ended, or 1 if a job broke."""
     flags = ("from", "to", "via", "request", "chunk", "trace", "ledger", *OPTIONS)
     given = {name: value for name, value in vars(args).items() if name in flags}
     if "jobs" not in args:
-        return convert_stdin(given, recipe)
+        return convert_stdin(given, recipe, form)
     if given:
         raise ClientError(f"--jobs goes alone; each job says its own {', '.join(given)}")
-    return run_jobs(args.jobs, lambda members: convert_job(members, recipe))
+    return run_jobs(args.jobs, lambda members: convert_job(members, recipe, form))
 
 
 COMMAND = Command("turn a recorded answer stream into another dialect's", arguments, convert)

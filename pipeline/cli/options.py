@@ -2,16 +2,13 @@
 
 import argparse
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import IO, Any, Literal, Protocol, get_args
+from typing import IO, Any, Literal, get_args
 
 from attrs import Attribute, field, fields_dict, frozen
 
-from pipeline.dialect import Dialect, RequestFacts
+from pipeline import route
 from pipeline.errors import ClientError, LimitExceeded
 from pipeline.jsontext import loads
-from pipeline.ledger import Ledger
-from pipeline.limits import Limits
-from pipeline.outcome import Outcome
 from pipeline.stage import Stage
 from pipeline.testing import Chunk
 
@@ -22,20 +19,8 @@ Switch = Literal["on", "off"]
 JSON_TYPES: dict[type, str] = {bool: "a boolean", float: "a fraction", list: "a list", dict: "an object"}
 
 
-class Recipe(Protocol):
-    """What makes a route's chain: `stages.recipe.default_chain` or another of its shape."""
-
-    def __call__(
-        self,
-        upstream: Dialect,
-        client: Dialect,
-        *,
-        facts: RequestFacts,
-        ledger: Ledger,
-        limits: Limits,
-        outcome: Outcome,
-    ) -> Stage[bytes, bytes]:
-        """Fresh stages for one answer."""
+Recipe = route.Recipe[Stage[bytes, bytes]]
+"""What makes a route's chain: `stages.recipe.default_chain` or another of its shape, of sync stages."""
 
 
 @frozen

@@ -6,11 +6,15 @@ from typing import Any
 from attrs import frozen
 
 from pipeline.dialect import RequestFacts
-from pipeline.errors import StageError
-from pipeline.events import Event, Frame
+from pipeline.errors import ClientError
+from pipeline.events import Event, Frame, StreamError
 from pipeline.ledger import Ledger
 from pipeline.limits import Limits
+from pipeline.message import Message
+from pipeline.request import Request, RequestOptions
 from pipeline.stage import Stage
+from pipeline.toolnames import BuiltRequest
+from stages.dialects.chat import body, errors, request
 from stages.dialects.chat.normalize import DONE, ChatNormalizer
 
 
@@ -19,20 +23,49 @@ class Chat:
     """Hands out the rooms of this dialect."""
 
     name: str = "chat"
+    path: str = "chat/completions"
     sentinels: tuple[bytes, ...] = (DONE,)
 
     def facts(self, request: Mapping[str, Any]) -> RequestFacts:
-        """What the answer's stages need to know of a client's request body."""
+        """What a client's request body says that the answer's stages need; what is odd in it counts as absent."""
         model = request.get("model")
-        return RequestFacts(model=model if isinstance(model, str) else "")
+        return RequestFacts(model=model if isinstance(model, str) else "", stream=request.get("stream") is True)
+
+    def parse(self, asked: Mapping[str, Any], *, ledger: Ledger, limits: Limits) -> Request:
+        """A client's request. Raises `ClientError` naming the member that is wrong or cannot be honoured."""
+        return request.parse(asked, ledger=ledger, limits=limits)
+
+    def build(self, request_: Request, *, ledger: Ledger, limits: Limits, options: RequestOptions) -> BuiltRequest:
+        """The body to send up. Raises `ClientError` naming the client's member that cannot be honoured."""
+        return request.build(request_, ledger=ledger, limits=limits, options=options)
+
+    def headers(self, key: str) -> Mapping[str, str]:
+        """The key."""
+        return {"authorization": f"Bearer {key}"}
 
     def normalizer(self, *, facts: RequestFacts, ledger: Ledger, limits: Limits) -> Stage[Frame, Event]:
         """Fresh, for one stream of this dialect's answers."""
         return ChatNormalizer(facts=facts, ledger=ledger, limits=limits)
 
     def encoder(self, *, facts: RequestFacts, ledger: Ledger, limits: Limits) -> Stage[Event, Frame]:
-        """Raises `StageError`: Chat is read, not written."""
-        raise StageError("the chat dialect is read, not written")
+        """Raises `ClientError`: Chat is read, not written."""
+        raise ClientError("the chat dialect is read, not written")
+
+    def read_body(self, body_: bytes, *, facts: RequestFacts, ledger: Ledger, limits: Limits) -> Message:
+        """The message of a whole answer. Raises `UpstreamError` if it is none."""
+        return body.read(body_, facts=facts, ledger=ledger, limits=limits)
+
+    def write_body(self, message: Message, *, facts: RequestFacts, ledger: Ledger) -> Mapping[str, Any]:
+        """Raises `ClientError`: Chat is read, not written."""
+        raise ClientError("the chat dialect is read, not written")
+
+    def read_error(self, status: int, body: Any) -> StreamError:
+        """The error that an upstream answered with."""
+        return errors.read_error(status, body)
+
+    def write_error(self, error: StreamError, status: int) -> tuple[int, Mapping[str, Any]]:
+        """Raises `ClientError`: Chat is read, not written."""
+        raise ClientError("the chat dialect is read, not written")
 
 
 DIALECT = Chat()

@@ -5,10 +5,11 @@ from typing import Any, Final, Literal
 
 from attrs import define, field
 
-from pipeline.jsontext import whole_text
+from pipeline.jsontext import dumps, whole_text
 from pipeline.ledger import Ledger
 
 Piece = tuple[Literal["text", "reasoning", "refusal"], str]
+Detail = tuple[Literal["reasoning", "signature", "redacted"], str]
 
 REASONING: tuple[str, ...] = ("reasoning_content", "reasoning", "reasoning_text", "thinking")
 """Where vendors put reasoning, by rank: several servers send twins, so only the first that is not empty is read."""
@@ -77,11 +78,14 @@ def reasoning_of(delta: Mapping[str, Any]) -> str:
     return "".join(_text(detail.get("text") or detail.get("summary")) for detail in details if isinstance(detail, dict))
 
 
-def pieces_of(delta: Mapping[str, Any], ledger: Ledger) -> Sequence[Piece]:
-    """The pieces of a delta's content: its text, or those of a list (Mistral and Databricks mix reasoning in)."""
+def pieces_of(delta: Mapping[str, Any], ledger: Ledger, *, whole: bool = False) -> Sequence[Piece]:
+    """The pieces of a delta's content: its text, or those of a list (Mistral and Databricks mix reasoning in).
+
+    `whole`: it is a whole message, which Gemini marks as a thought if any of it was one.
+    """
     content = delta.get("content")
     if isinstance(content, str):
-        return (("reasoning" if _is_thought(delta) else "text", content),) if content else ()
+        return (("reasoning" if _is_thought(delta) and not whole else "text", content),) if content else ()
     pieces: list[Piece] = []
     if not isinstance(content, list):
         if content is not None:
@@ -105,6 +109,23 @@ def pieces_of(delta: Mapping[str, Any], ledger: Ledger) -> Sequence[Piece]:
     return pieces
 
 
+def details_of(delta: Mapping[str, Any]) -> Sequence[Detail]:
+    """The reasoning details of a delta, in order, if any is opaque: texts, and the proof of what was said last or a
+    blob that holds reasoning. Either is what goes back to the provider, in its own words, but for the text."""
+    details = delta.get("reasoning_details")
+    found: list[Detail] = []
+    for detail in details if isinstance(details, list) else ():
+        if not isinstance(detail, dict):
+            continue
+        if said := _text(detail.get("text") or detail.get("summary")):
+            found.append(("reasoning", said))
+        if detail.get("data") and isinstance(detail["data"], str):
+            found.append(("redacted", _replay(detail)))
+        elif detail.get("signature") and isinstance(detail["signature"], str):
+            found.append(("signature", _replay({name: value for name, value in detail.items() if name != "text"})))
+    return found if any(kind != "reasoning" for kind, _ in found) else ()
+
+
 def unread_members(delta: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """The members that no event carries, each with the reason."""
     for name in delta.keys() - READ:
@@ -113,12 +134,14 @@ def unread_members(delta: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     for name in REASONING:
         if isinstance(said := delta.get(name), dict) and said.get("signature"):
             yield f"choices[].delta.{name}.signature", OPAQUE
-    for detail in _list(delta.get("reasoning_details")):
-        if isinstance(detail, dict) and (detail.get("data") or detail.get("signature")):
-            yield "choices[].delta.reasoning_details[]", OPAQUE
     for call in _list(delta.get("tool_calls")):
         if isinstance(call, dict) and call.get("extra_content"):
             yield "choices[].delta.tool_calls[].extra_content", "no event carries it"
+
+
+def _replay(detail: Mapping[str, Any]) -> str:
+    """What an assistant's message of a later request holds of a detail."""
+    return dumps({"reasoning_details": [detail]}).decode()
 
 
 def _is_thought(delta: Mapping[str, Any]) -> bool:

@@ -105,6 +105,20 @@ def error_in(chunk: Any, name: bytes = b"") -> StreamError | None:
     return None
 
 
+def read_error(status: int, body: Any) -> StreamError:
+    """The error that an upstream answered with: `status`, and its body as JSON (None if it is none).
+
+    A class that its words tell stands; else the status tells it.
+    """
+    found = error_in(body) or error_in({"error": body} if isinstance(body, str) and body else None)
+    kind = kind_of_status(status)
+    if found is None:
+        return StreamError(kind, f"the upstream answered with status {status}", str(status), kind in RETRYABLE)
+    if found.kind is not ErrorKind.API:
+        return found
+    return StreamError(kind, found.message, found.code, kind in RETRYABLE)
+
+
 def failed_finish(reason: str) -> StreamError | None:
     """The error that a finish reason is, or None."""
     kind = FAILED_FINISH.get(reason)

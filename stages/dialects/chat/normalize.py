@@ -22,7 +22,9 @@ from pipeline.events import (
     MessageStop,
     ReasoningBlock,
     ReasoningDelta,
+    RedactedReasoningBlock,
     RefusalDelta,
+    SignatureDelta,
     StopReason,
     StreamError,
     TextBlock,
@@ -39,42 +41,18 @@ from stages.dialects.chat.content import (
     REASONING,
     Halves,
     Repeats,
+    details_of,
     pieces_of,
     reasoning_of,
     said_alone,
     unread_members,
 )
 from stages.dialects.chat.errors import FAILING, error_in, failed_finish
+from stages.dialects.chat.stops import CUTTING, STOP_REASONS
 from stages.dialects.chat.usage import usage_of
 
 DONE: Final = b"[DONE]"
 NAME: Final = "chat"
-
-STOP_REASONS: dict[str, StopReason] = {
-    "stop": StopReason.END_TURN,
-    "eos": StopReason.END_TURN,
-    "end_turn": StopReason.END_TURN,
-    "length": StopReason.MAX_TOKENS,
-    "max_tokens": StopReason.MAX_TOKENS,
-    "model_length": StopReason.MAX_TOKENS,
-    "model_context_window_exceeded": StopReason.CONTEXT_WINDOW,
-    "tool_calls": StopReason.TOOL_USE,
-    "tool_use": StopReason.TOOL_USE,
-    "function_call": StopReason.TOOL_USE,
-    "content_filter": StopReason.REFUSAL,
-    "sensitive": StopReason.REFUSAL,
-    "refusal": StopReason.REFUSAL,
-    "safety": StopReason.REFUSAL,
-    "recitation": StopReason.REFUSAL,
-    "blocklist": StopReason.REFUSAL,
-    "prohibited_content": StopReason.REFUSAL,
-    "spii": StopReason.REFUSAL,
-}
-"""Finish reasons of every vendor, in lower case, without what follows a colon. One that is not here ends the turn, and
-is recorded."""
-
-CUTTING: Final = frozenset({StopReason.MAX_TOKENS, StopReason.CONTEXT_WINDOW, StopReason.REFUSAL})
-"""The stop reasons at which a call may be unfinished."""
 
 SPELLINGS: Final = REASONING[:2]
 NO_FINISH: Final = (None, "", "null")
@@ -96,6 +74,8 @@ class ChatNormalizer(Stage[Frame, Event]):
     facts: RequestFacts = field(default=NO_REQUEST, kw_only=True)
     ledger: Ledger = field(factory=Ledger, kw_only=True)
     limits: Limits = field(default=DEFAULT_LIMITS, kw_only=True)
+    whole: bool = field(default=False, kw_only=True)
+    """The stream is one whole answer, whose message is all that it says."""
     ended: bool = field(init=False, default=False)
     _started: bool = field(init=False, default=False)
     _indexes: Iterator[int] = field(init=False, factory=count)
@@ -238,9 +218,10 @@ class ChatNormalizer(Stage[Frame, Event]):
                 self.ledger.record("ChatNormalizer", name, "dropped", "no event carries it")
 
     def _choice(self, choice: Mapping[str, Any], at: int, silent: bool, frame: Frame, out: list[Event]) -> None:
-        delta = choice.get("delta")
+        due, other = ("message", "delta") if self.whole else ("delta", "message")
+        delta = choice.get(due)
         if not delta and silent:
-            delta = choice.get("message")  # a whole answer where a stream was asked for
+            delta = choice.get(other)  # servers answer in the form that was not asked for
         if isinstance(delta, dict):
             self._delta(delta, at, frame, out)
         elif delta:
@@ -260,10 +241,11 @@ class ChatNormalizer(Stage[Frame, Event]):
 
     def _delta(self, delta: Mapping[str, Any], at: int, frame: Frame, out: list[Event]) -> None:
         """One delta in the order that holds within it: reasoning, text, refusal, calls."""
-        pieces = pieces_of(delta, self.ledger)
-        if not any(kind == "reasoning" for kind, _ in pieces):
+        pieces = pieces_of(delta, self.ledger, whole=self.whole)
+        details = details_of(delta)
+        if not any(kind == "reasoning" for kind, _ in (*details, *pieces)):
             self._write_reasoning(self._repeats.new(reasoning_of(delta)), out)
-        for kind, text in pieces:
+        for kind, text in (*details, *pieces):
             _WRITE[kind](self, text, out)
         if isinstance(refusal := delta.get("refusal"), str):
             self._write_refusal(refusal, out)
@@ -293,6 +275,16 @@ class ChatNormalizer(Stage[Frame, Event]):
             if self._reasoning < 0:
                 self._reasoning = self._open(ReasoningBlock(), out)
             out.append(ReasoningDelta(self._reasoning, text))
+
+    def _write_signature(self, proof: str, out: list[Event]) -> None:
+        """The proof of the reasoning said last, which is whole now."""
+        if self._reasoning < 0:
+            self._reasoning = self._open(ReasoningBlock(splittable=False), out)
+        out += (SignatureDelta(self._reasoning, proof), BlockStop(self._reasoning))
+        self._reasoning = -1
+
+    def _write_redacted(self, blob: str, out: list[Event]) -> None:
+        out.append(BlockStop(self._open(RedactedReasoningBlock(blob), out)))
 
     def _write_refusal(self, text: str, out: list[Event]) -> None:
         text = self._halves.joined("refusal", text)
@@ -383,4 +375,6 @@ _WRITE: dict[str, Callable[[ChatNormalizer, str, list[Event]], None]] = {
     "text": ChatNormalizer._write_text,
     "reasoning": ChatNormalizer._write_reasoning,
     "refusal": ChatNormalizer._write_refusal,
+    "signature": ChatNormalizer._write_signature,
+    "redacted": ChatNormalizer._write_redacted,
 }

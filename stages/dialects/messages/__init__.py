@@ -6,11 +6,15 @@ from typing import Any
 from attrs import frozen
 
 from pipeline.dialect import RequestFacts
-from pipeline.errors import StageError
-from pipeline.events import Event, Frame
+from pipeline.errors import ClientError
+from pipeline.events import Event, Frame, StreamError
 from pipeline.ledger import Ledger
 from pipeline.limits import Limits
+from pipeline.message import Message
+from pipeline.request import Request, RequestOptions
 from pipeline.stage import Stage
+from pipeline.toolnames import BuiltRequest
+from stages.dialects.messages import body, errors, request
 from stages.dialects.messages.encode import MessagesEncoder
 
 
@@ -19,20 +23,49 @@ class Messages:
     """Hands out the rooms of this dialect."""
 
     name: str = "messages"
+    path: str = "messages"
     sentinels: tuple[bytes, ...] = ()
 
     def facts(self, request: Mapping[str, Any]) -> RequestFacts:
-        """What the answer's stages need to know of a client's request body."""
+        """What a client's request body says that the answer's stages need; what is odd in it counts as absent."""
         model = request.get("model")
-        return RequestFacts(model=model if isinstance(model, str) else "")
+        return RequestFacts(model=model if isinstance(model, str) else "", stream=request.get("stream") is True)
+
+    def parse(self, body: Mapping[str, Any], *, ledger: Ledger, limits: Limits) -> Request:
+        """A client's request. Raises `ClientError` naming the member that is wrong or cannot be honoured."""
+        return request.parse(body, ledger=ledger, limits=limits)
+
+    def build(self, asked: Request, *, ledger: Ledger, limits: Limits, options: RequestOptions) -> BuiltRequest:
+        """The body to send up. Raises `ClientError` naming the client's member that cannot be honoured."""
+        return request.build(asked, ledger=ledger, limits=limits, options=options)
+
+    def headers(self, key: str) -> Mapping[str, str]:
+        """The key, and the version that this dialect is written in."""
+        return {"x-api-key": key, "anthropic-version": "2023-06-01"}
 
     def normalizer(self, *, facts: RequestFacts, ledger: Ledger, limits: Limits) -> Stage[Frame, Event]:
-        """Raises `StageError`: Messages is written, not read."""
-        raise StageError("the messages dialect is written, not read")
+        """Raises `ClientError`: Messages is written, not read."""
+        raise ClientError("the messages dialect is written, not read")
 
     def encoder(self, *, facts: RequestFacts, ledger: Ledger, limits: Limits) -> Stage[Event, Frame]:
         """Fresh, for one stream of answers in this dialect."""
         return MessagesEncoder(ledger=ledger)
+
+    def read_body(self, body: bytes, *, facts: RequestFacts, ledger: Ledger, limits: Limits) -> Message:
+        """Raises `ClientError`: Messages is written, not read."""
+        raise ClientError("the messages dialect is written, not read")
+
+    def write_body(self, message: Message, *, facts: RequestFacts, ledger: Ledger) -> Mapping[str, Any]:
+        """The body of a whole answer."""
+        return body.write(message, ledger)
+
+    def read_error(self, status: int, body: Any) -> StreamError:
+        """Raises `ClientError`: Messages is written, not read."""
+        raise ClientError("the messages dialect is written, not read")
+
+    def write_error(self, error: StreamError, status: int) -> tuple[int, Mapping[str, Any]]:
+        """The status and the body of an error."""
+        return errors.status_of(error, status), errors.error_body(error)
 
 
 DIALECT = Messages()

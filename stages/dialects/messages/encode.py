@@ -21,8 +21,8 @@ from pipeline.events import (
     Ping,
     ReasoningBlock,
     ReasoningDelta,
+    RedactedReasoningBlock,
     RefusalDelta,
-    ServerBlock,
     SignatureDelta,
     StreamError,
     TextBlock,
@@ -108,7 +108,7 @@ class MessagesEncoder(Stage[Event, Frame]):
 
     def _message_start(self, event: MessageStart, out: list[Frame]) -> None:
         message: dict[str, Any] = {
-            "id": _message_id(event.id),
+            "id": message_id(event.id),
             "type": "message",
             "role": "assistant",
             "model": event.model,
@@ -144,11 +144,11 @@ class MessagesEncoder(Stage[Event, Frame]):
             return {"type": "text", "text": ""}
         if isinstance(block, ReasoningBlock):
             return {"type": "thinking", "thinking": "", "signature": ""}
+        if isinstance(block, RedactedReasoningBlock):
+            return {"type": "redacted_thinking", "data": block.data}
         if isinstance(block, ToolUseBlock):
             return {"type": "tool_use", "id": block.id, "name": block.name, "input": {}}
-        if isinstance(block, ServerBlock) and block.dialect == NAME:
-            return dict(block.payload)
-        return None
+        return dict(block.payload) if block.dialect == NAME else None
 
     def _block_stop(self, event: BlockStop, out: list[Frame]) -> None:
         if self._open is None or event.index != self._open.index:
@@ -176,7 +176,10 @@ class MessagesEncoder(Stage[Event, Frame]):
             out.append(Frame(self._head + DELTAS[type(event)] + dumps(event.text) + b"}}", DELTA))
 
     def _signature(self, event: SignatureDelta, out: list[Frame]) -> None:
-        self.ledger.record("MessagesEncoder", "signature", "dropped", "made by another provider")
+        if self._open is None or event.index != self._open.index:
+            raise StageError(f"SignatureDelta for block {event.index}, which is not open")
+        delta = {"type": "signature_delta", "signature": event.signature}
+        _write("content_block_delta", {"index": self._next, "delta": delta}, out)
 
     def _annotation(self, event: AnnotationDelta, out: list[Frame]) -> None:
         self.ledger.record("MessagesEncoder", "annotation", "dropped", "Messages cannot show another API's citations")
@@ -215,7 +218,7 @@ def counts(usage: Usage) -> dict[str, Any]:
     return written
 
 
-def _message_id(name: str) -> str:
+def message_id(name: str) -> str:
     """An upstream's id in this dialect's form; a minted one if there is none."""
     if name.startswith("msg_"):
         return name

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from pipeline.errors import ErrorKind
+from pipeline.errors import STATUS, ErrorKind
 from pipeline.events import StreamError
 
 TYPES: dict[ErrorKind, str] = {
@@ -26,7 +26,24 @@ TYPES: dict[ErrorKind, str] = {
 }
 """The error type of each class."""
 
+DETAILED = frozenset({"thread_not_found"})
+"""The codes that a client looks for: at this one the SDK sends the whole conversation instead."""
+
 
 def error_body(error: StreamError) -> dict[str, Any]:
     """The body of an error, the same in a stream and as an HTTP answer."""
-    return {"type": "error", "error": {"type": TYPES[error.kind], "message": error.message or "the upstream failed"}}
+    told: dict[str, Any] = {"type": TYPES[error.kind], "message": error.message or "the upstream failed"}
+    if error.code in DETAILED:
+        told["details"] = {"error_code": error.code}
+    return {"type": "error", "error": told}
+
+
+def status_of(error: StreamError, status: int) -> int:
+    """The HTTP status of an error. `status` is the upstream's, 0 if it did not answer with one.
+
+    The upstream's stands, since clients act on it; but an overloaded upstream is told by 529 in this API, and a status
+    that is no error's (a redirection) by that of the class.
+    """
+    if error.kind is ErrorKind.OVERLOADED or not 400 <= status < 600:
+        return STATUS[error.kind]
+    return status

@@ -1,0 +1,91 @@
+"""Writes the documents that are made from the code: `python docs/generate.py` from the project's root.
+
+`--check` writes nothing and fails if one of them is not what it would be.
+"""
+
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+
+from pipeline.ladder import Row, Rule
+from stages.dialects.chat import request_tables as chat
+from stages.dialects.messages import request_tables as messages
+from stages.dialects.responses import request_tables as responses
+
+DOCS = Path(__file__).resolve().parent
+
+HEAD = """# What happens to each member of a request
+
+Made by `python docs/generate.py` from the tables that the translation follows; do not edit it by hand.
+
+A client's body is read into one canonical `Request` (`pipeline/request.py`), the upstream's is written from it. Each
+member meets two rows: one where it is read, one where its canonical member is written. First match wins:
+
+1. It is unknown to us: forwarded untouched, at the top of the body and within messages, parts and tools.
+2. It is understood and accepted: as it is.
+3. It has another spelling: translated.
+4. It cannot be honoured: **degraded** to what can be said, **dropped**, or **refused** with HTTP 400 in the client's
+   dialect, naming the member (`messages[2].content[0].type: unknown block 'foo'`).
+
+Whatever is degraded or dropped stands in the ledger: direction, stage, path, action, reason; never a value. A lenient
+route is the default; where a strict one does something else, its column says so.
+
+Toward a client's own dialect nothing of this happens: what only that dialect has goes back as it came.
+
+Reasoning belongs to the provider that made it. What a client echoes is dropped and recorded, never rejected, unless it
+is an envelope of ours (`sw1.`, `pipeline/envelope.py`) that this same upstream sealed and whose text nobody edited.
+"""
+
+SPEAKERS = (
+    ("Anthropic Messages", messages.READ, messages.WRITE),
+    ("OpenAI Chat Completions", chat.READ, chat.WRITE),
+    ("OpenAI Responses", responses.READ, responses.WRITE),
+)
+
+
+def requests() -> str:
+    """The document of the ladder's rows."""
+    text = [HEAD]
+    for title, read, _ in SPEAKERS:
+        text.append(f"\n## A client that speaks {title}\n\n{_table('member', 'becomes', read.values())}")
+    for title, _, write in SPEAKERS:
+        text.append(f"\n## An upstream that speaks {title}\n\n{_table('of the request', 'member', write.values())}")
+    return "".join(text)
+
+
+DOCUMENTS: Mapping[str, Callable[[], str]] = {"requests.md": requests}
+
+
+def _table(member: str, to: str, rows: Iterable[Row]) -> str:
+    lines = [f"| {member} | {to} | lenient | strict | why |", "|---|---|---|---|---|"]
+    for row in rows:
+        strict = row.under(True)
+        other = "" if strict is row.rule else strict.value
+        lines.append(f"| `{row.member}` | {_becomes(row)} | {row.rule.value} | {other} | {row.reason} |")
+    return "\n".join(lines) + "\n"
+
+
+def _becomes(row: Row) -> str:
+    if row.rule is Rule.DEGRADE:
+        return row.to
+    return ", ".join(f"`{name}`" for name in row.to.split(", ")) if row.to else ""
+
+
+def main(arguments: list[str]) -> int:
+    """Write the documents, or with `--check` tell which are out of date; the exit code."""
+    stale = [name for name, make in DOCUMENTS.items() if not _is(DOCS / name, make())]
+    if "--check" in arguments:
+        for name in stale:
+            print(f"docs/{name} is not what the code says: run python docs/generate.py", file=sys.stderr)
+        return 1 if stale else 0
+    for name in stale:
+        (DOCS / name).write_text(DOCUMENTS[name](), encoding="utf-8")
+    return 0
+
+
+def _is(path: Path, text: str) -> bool:
+    return path.exists() and path.read_text(encoding="utf-8") == text
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

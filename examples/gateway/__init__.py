@@ -1,0 +1,1 @@
+"""What both example hosts share: the configuration, what stands behind each path, the way of an exchange, the log."""

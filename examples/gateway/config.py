@@ -1,0 +1,166 @@
+"""What a host is told by flags or by a TOML file: the same names, flags first."""
+
+import argparse
+import math
+import os
+import tomllib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from attrs import asdict, evolve, field, frozen
+
+from pipeline.limits import DEFAULT_LIMITS, Limits
+
+DEFAULT_LISTEN = "127.0.0.1:8080"
+UPSTREAMS = ("chat", "responses")
+"""The dialects that an upstream may speak."""
+
+
+@frozen(kw_only=True)
+class Config:
+    """One host. Without an upstream it answers from the embedded replay."""
+
+    host: str = "127.0.0.1"
+    port: int = 8080
+    dialect: str = "chat"
+    """What the upstream speaks."""
+    upstream: str = ""
+    """Its base URL, up to and with `/v1`."""
+    api_key: str = field(default="", repr=False)
+    models: Mapping[str, str] = field(factory=dict)
+    """The upstream's model for a client's."""
+    limits: Limits = DEFAULT_LIMITS
+
+
+def parser(prog: str) -> argparse.ArgumentParser:
+    """The flags that every host has."""
+    flags = argparse.ArgumentParser(
+        prog=prog,
+        description="Messages clients over a Chat or a Responses upstream; without an upstream, over a replay.",
+        argument_default=argparse.SUPPRESS,
+    )
+    flags.add_argument("--listen", metavar="HOST:PORT", help=f"default {DEFAULT_LISTEN}")
+    flags.add_argument(
+        "--upstream", metavar="DIALECT=URL", help=f"DIALECT: {' or '.join(UPSTREAMS)}; the URL ends in /v1"
+    )
+    flags.add_argument("--api-key-env", metavar="NAME", help="the environment variable that holds the upstream's key")
+    flags.add_argument(
+        "--model-map", metavar="A=B", action="append", help="ask for model B where a client asks for A; repeatable"
+    )
+    flags.add_argument(
+        "--config", metavar="FILE.toml", help="the same names, with _ for -, and the tables [model_map] and [limits]"
+    )
+    return flags
+
+
+def read(flags: argparse.ArgumentParser, argv: Sequence[str], environment: Mapping[str, str] = os.environ) -> Config:
+    """The configuration that a command line asks for. Flags of a host's own are its own matter.
+
+    What cannot be asked for exits as argparse does: `SystemExit` with 2, after the usage.
+    """
+    given = vars(flags.parse_args(argv))
+    given = {name: given[name] for name in (*NAMES, "config") if name in given}
+    try:
+        members = _file(Path(given.pop("config"))) if "config" in given else {}
+        if "model_map" in given:
+            given["model_map"] = dict(map(_pair, given["model_map"]))
+        return _config({**members, **given}, environment)
+    except (OSError, ValueError) as error:
+        flags.error(str(error))
+
+
+NAMES = ("listen", "upstream", "api_key_env", "model_map", "limits")
+
+
+def base_url(host: str, port: int) -> str:
+    """The address as a client writes it."""
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+def _file(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text("utf-8"))
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from error
+
+
+def _pair(said: str) -> tuple[str, str]:
+    client, _, upstream = said.partition("=")
+    if not client or not upstream:
+        raise ValueError(f"model_map: {said!r} is no A=B")
+    return client, upstream
+
+
+def _config(members: Mapping[str, Any], environment: Mapping[str, str]) -> Config:
+    """Raises `ValueError` naming the member that is wrong."""
+    if unknown := members.keys() - set(NAMES):
+        raise ValueError(f"unknown: {', '.join(sorted(unknown))}")
+    host, port = _address(_text(members, "listen", DEFAULT_LISTEN))
+    dialect, upstream = _upstream(_text(members, "upstream"))
+    return Config(
+        host=host,
+        port=port,
+        dialect=dialect,
+        upstream=upstream,
+        api_key=_key(_text(members, "api_key_env"), environment),
+        models=_models(members.get("model_map", {})),
+        limits=_limits(members.get("limits", {})),
+    )
+
+
+def _text(members: Mapping[str, Any], name: str, default: str = "") -> str:
+    value = members.get(name, default)
+    if not isinstance(value, str):
+        raise ValueError(f"{name}: must be a string")
+    return value
+
+
+def _address(listen: str) -> tuple[str, int]:
+    try:
+        parts = urlsplit(f"//{listen}")
+        host, port = parts.hostname, parts.port
+    except ValueError:
+        host, port = None, None
+    if not host or port is None:
+        raise ValueError(f"listen: {listen!r} is no HOST:PORT")
+    return host, port
+
+
+def _upstream(said: str) -> tuple[str, str]:
+    if not said:
+        return UPSTREAMS[0], ""
+    name, _, url = said.partition("=")
+    if name not in UPSTREAMS or urlsplit(url).scheme not in ("http", "https"):
+        raise ValueError(f"upstream: {said!r} is no {'=URL or '.join(UPSTREAMS)}=URL")
+    return name, url.rstrip("/")
+
+
+def _key(name: str, environment: Mapping[str, str]) -> str:
+    if not name:
+        return ""
+    if not (key := environment.get(name, "").strip()):
+        raise ValueError(f"api_key_env: the environment has no {name}")
+    return key
+
+
+def _models(table: Any) -> dict[str, str]:
+    if not isinstance(table, dict) or not all(isinstance(name, str) and name for name in table.values()):
+        raise ValueError("model_map: must be a table of the upstream's models by the client's")
+    return table
+
+
+def _limits(table: Any) -> Limits:
+    known = asdict(DEFAULT_LIMITS)
+    if not isinstance(table, dict):
+        raise ValueError("limits: must be a table")
+    for name, value in table.items():
+        if name not in known:
+            raise ValueError(f"limits.{name}: unknown")
+        if isinstance(known[name], float):
+            if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < math.inf:
+                raise ValueError(f"limits.{name}: must be a number of seconds; 0 turns it off")
+        elif isinstance(value, bool) or not isinstance(value, int) or value < 1:
+            raise ValueError(f"limits.{name}: must be a whole number above 0")
+    return evolve(DEFAULT_LIMITS, **table)

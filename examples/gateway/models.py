@@ -1,0 +1,102 @@
+"""`/v1/models` for Messages clients: those that the configuration names, and those that the upstream has."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from attrs import define, field
+
+from pipeline.errors import ErrorKind, LimitExceeded
+from pipeline.events import StreamError
+from pipeline.jsontext import dumps, loads
+from pipeline.limits import DEFAULT_LIMITS, Limits
+from pipeline.outcome import Outcome, Verdict
+from pipeline.reply import Form, Heading, Reply, passed_on
+from pipeline.route import Exchange
+from pipeline.stage import Stage
+
+JSONObject = dict[str, Any]
+
+ABSENT = (404, 405, 501)
+"""An upstream that answers so has no list of its models."""
+
+
+@define(kw_only=True)
+class ModelsExchange(Exchange):
+    """The upstream's models are asked for; where it has no list, the configured ones are all there are."""
+
+    only: str = ""
+    """The one model that was asked for."""
+
+    def reply(self, status: int, headers: Mapping[str, str]) -> Reply:
+        if not 200 <= status < 300 and status not in ABSENT:
+            return super().reply(status, headers)
+        heading = Heading(self.route.client, Form.WHOLE, self.outcome, passed_on(headers))
+        names = tuple(self.route.models)
+        return Reply(ModelsWriter(names, self.only, self.outcome, self.route.limits) | heading, heading)
+
+
+@define
+class ModelsWriter(Stage[bytes, bytes]):
+    """At the end, the list of models, or the one asked for, as Messages clients read it."""
+
+    names: Sequence[str]
+    only: str
+    outcome: Outcome
+    limits: Limits = DEFAULT_LIMITS
+    ended: bool = field(init=False, default=False)
+    _body: bytearray = field(init=False, factory=bytearray)
+
+    @property
+    def held(self) -> int:  # type: ignore[override]  # computed here, stored elsewhere
+        return len(self._body)
+
+    def receive(self, items: Sequence[bytes]) -> Sequence[bytes]:
+        self._body += b"".join(items)
+        if len(self._body) > self.limits.answer_bytes:
+            self._body.clear()
+            raise LimitExceeded(f"the list of models is larger than {self.limits.answer_bytes} bytes")
+        return ()
+
+    def receive_eof(self, cause: StreamError | None = None) -> Sequence[bytes]:
+        self.ended = True
+        if cause is not None:
+            self.outcome.note(cause)
+            return ()
+        configured = {name: model(name) for name in self.names}
+        models = {**configured, **{name: entry for name, entry in listed(self._body) if name not in configured}}
+        if self.only and self.only not in models:
+            self.outcome.note(StreamError(ErrorKind.NOT_FOUND, f"there is no model {self.only}"))
+            return ()
+        self.outcome.verdict = Verdict.COMPLETE
+        return (dumps(models[self.only] if self.only else page([*models.values()])),)
+
+
+def listed(body: bytes | bytearray) -> Iterator[tuple[str, JSONObject]]:
+    """The models that an upstream's body names, in any of the forms that servers write; none if it is no list."""
+    try:
+        said = loads(bytes(body))
+    except (ValueError, LimitExceeded):
+        return
+    if isinstance(said, dict):
+        said = said.get("data") or said.get("models")
+    for entry in said if isinstance(said, list) else ():
+        named = entry if isinstance(entry, dict) else {"id": entry}
+        name = named.get("id") or named.get("name")
+        if isinstance(name, str) and name:
+            yield name, model(name, named.get("created"))
+
+
+def model(name: str, created: Any = 0) -> JSONObject:
+    """A model in the words of Messages; one of unknown age is as old as the epoch."""
+    try:
+        when = datetime.fromtimestamp(created, UTC)
+    except (TypeError, ValueError, OverflowError, OSError):
+        when = datetime.fromtimestamp(0, UTC)
+    return {"type": "model", "id": name, "display_name": name, "created_at": f"{when:%Y-%m-%dT%H:%M:%SZ}"}
+
+
+def page(models: Sequence[JSONObject]) -> JSONObject:
+    """The one page of a list."""
+    ends = (models[0]["id"], models[-1]["id"]) if models else (None, None)
+    return {"data": models, "has_more": False, "first_id": ends[0], "last_id": ends[1]}

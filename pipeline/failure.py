@@ -1,0 +1,48 @@
+"""A provider's error object as an event."""
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pipeline.errors import RETRYABLE, ErrorKind, kind_of_status
+from pipeline.events import StreamError
+
+_HTTP_STATUS = re.compile("[45][0-9]{2}")
+
+
+def failure(error: Any, around: Mapping[str, Any], kinds: Mapping[str, ErrorKind]) -> StreamError:
+    """The error that a value is: an object, a text, or a list whose first member is one.
+
+    `around` is the object it stands in, whose words count where it has none. `kinds` tells the class by the words of
+    `code`, `type` and `status`, in lower case; what it lacks goes by its number, else it is the provider's.
+    """
+    if isinstance(error, list):
+        error = error[0] if error else None
+    if not isinstance(error, dict):
+        return stated(error, (around.get("type"),), around.get("code"), kinds)
+    words = (error.get("code"), error.get("type"), error.get("status"))
+    return stated(
+        error.get("message") or error.get("detail"), words, error.get("code") or error.get("status_code"), kinds
+    )
+
+
+def stated(message: Any, words: Sequence[Any], code: Any, kinds: Mapping[str, ErrorKind]) -> StreamError:
+    """An error from its message, the words that name its class, and its code."""
+    named = [word for word in words if isinstance(word, str) and word]
+    kind = next((found for word in named if (found := kinds.get(word.lower())) is not None), None)
+    if kind is None:
+        number = int(code) if isinstance(code, int | str) and _HTTP_STATUS.fullmatch(str(code)) else 0
+        kind = kind_of_status(number) if number else ErrorKind.API
+    text = _message(message) or (f"the upstream failed: {named[0]}" if named else "the upstream failed")
+    return StreamError(kind, text, str(code) if code else "".join(named[:1]), kind in RETRYABLE)
+
+
+def _message(message: Any) -> str:
+    """A message as text: FastAPI's `detail` is a list of objects."""
+    if isinstance(message, str):
+        return message
+    if isinstance(message, list):
+        return "; ".join(filter(None, map(_message, message)))
+    if isinstance(message, dict):
+        return _message(message.get("message") or message.get("msg"))
+    return ""

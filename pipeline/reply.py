@@ -1,0 +1,159 @@
+"""What stands in front of an answer: a status and headers, which must be known with its first byte and no earlier."""
+
+from collections.abc import Callable, Mapping, Sequence
+from enum import StrEnum
+from typing import Any
+
+from attrs import define, field, frozen
+
+from pipeline.dialect import Dialect
+from pipeline.errors import LimitExceeded
+from pipeline.events import StreamError
+from pipeline.jsontext import dumps, loads
+from pipeline.limits import DEFAULT_LIMITS, Limits
+from pipeline.outcome import Outcome
+from pipeline.stage import AsyncStage, Stage
+
+JSON_TYPE = "application/json"
+STREAM_TYPE = "text/event-stream"
+JSON_HEADERS = {"content-type": JSON_TYPE}
+STREAM_HEADERS = {
+    "content-type": f"{STREAM_TYPE}; charset=utf-8",
+    "cache-control": "no-cache",
+    "x-accel-buffering": "no",
+}
+
+REQUEST_IDS = ("request-id", "x-request-id")
+"""The names of the upstream's id for a request; a client is told it under both, since each reads one."""
+PASSED_ON = frozenset({*REQUEST_IDS, "retry-after", "retry-after-ms", "x-should-retry"})
+PASSED_ON_PREFIXES = ("x-ratelimit-", "anthropic-ratelimit-")
+"""The upstream's headers that a client is told. Never its length or encoding."""
+
+SHOWN = 500
+"""So many characters are shown of an error that is plain text."""
+MARKUP = ("<", "{", "[")
+"""What a text begins with that is not for people to read."""
+
+
+class Form(StrEnum):
+    """How an answer comes, or goes: as a stream, or whole."""
+
+    STREAM = "stream"
+    WHOLE = "whole"
+
+
+@frozen
+class Head:
+    """What stands in front of an answer's body."""
+
+    status: int
+    headers: Mapping[str, str]
+
+
+@frozen
+class Refusal:
+    """An answer of our own, where the upstream was not asked or did not answer."""
+
+    head: Head
+    body: bytes
+
+
+def passed_on(headers: Mapping[str, str]) -> dict[str, str]:
+    """What a client is told of the headers of the upstream's reply."""
+    told = {name.lower(): value for name, value in headers.items()}
+    passed = {name: value for name, value in told.items() if name in PASSED_ON or name.startswith(PASSED_ON_PREFIXES)}
+    ids = [told[name] for name in REQUEST_IDS if name in told]
+    return {**passed, **dict.fromkeys(REQUEST_IDS, ids[0])} if ids else passed
+
+
+def refused(client: Dialect, error: StreamError, status: int = 0) -> Refusal:
+    """An error in the client's dialect. `status` is the upstream's, if it answered with an error."""
+    status, body = client.write_error(error, status)
+    return Refusal(Head(status, JSON_HEADERS), dumps(body))
+
+
+@define
+class Heading(Stage[bytes, bytes]):
+    """The answer in its bytes; `head` is what stands in front of them, known with the first of them.
+
+    Stands last in the chain. An error that comes alone has the status of its class, so that a client acts on it; one
+    that comes behind the beginning of a stream is told in the stream, of which nothing can be taken back.
+    """
+
+    client: Dialect
+    form: Form
+    outcome: Outcome
+    headers: Mapping[str, str] = field(factory=dict)
+    status: int = 0
+    """The upstream's, if it answered with an error."""
+    head: Head | None = field(init=False, default=None)
+    ended: bool = field(init=False, default=False)
+
+    def receive(self, items: Sequence[bytes]) -> Sequence[bytes]:
+        if self.head is not None:
+            return items
+        error = self.outcome.error
+        if error is not None and not (self.form is Form.STREAM and self.outcome.begun):
+            answer = refused(self.client, error, self.status)
+            self.head = Head(answer.head.status, {**self.headers, **answer.head.headers})
+            return (answer.body,)
+        if items:
+            own = STREAM_HEADERS if self.form is Form.STREAM else JSON_HEADERS
+            self.head = Head(200, {**self.headers, **own})
+        return items
+
+    def receive_eof(self, cause: StreamError | None = None) -> Sequence[bytes]:
+        self.ended = True
+        return self.receive(())
+
+
+@define
+class ErrorBody(Stage[bytes, bytes]):
+    """Nothing comes out of the body of the upstream's error; at its end, `outcome` knows the error.
+
+    No more than `limits.error_bytes` of it are read.
+    """
+
+    read: Callable[[Any], StreamError]
+    outcome: Outcome
+    limits: Limits = DEFAULT_LIMITS
+    ended: bool = field(init=False, default=False)
+    _body: bytearray = field(init=False, factory=bytearray)
+
+    @property
+    def held(self) -> int:  # type: ignore[override]  # computed here, stored elsewhere
+        return len(self._body)
+
+    def receive(self, items: Sequence[bytes]) -> Sequence[bytes]:
+        room = self.limits.error_bytes - len(self._body)
+        self._body += b"".join(items)[:room]
+        self.ended = len(self._body) >= self.limits.error_bytes
+        return ()
+
+    def receive_eof(self, cause: StreamError | None = None) -> Sequence[bytes]:
+        self.ended = True
+        self.outcome.note(self.read(said(bytes(self._body), self.limits.json_depth)))
+        self._body.clear()
+        return ()
+
+
+def said(body: bytes, depth: int = DEFAULT_LIMITS.json_depth) -> Any:
+    """What an error's body says: its JSON, or its text if that is for people to read, else None."""
+    try:
+        return loads(body, depth)
+    except (ValueError, LimitExceeded):
+        text = body.decode("utf-8", "replace").strip()
+        return None if not text or text.startswith(MARKUP) else text[:SHOWN]
+
+
+@frozen
+class Reply:
+    """What becomes of the upstream's reply: `chain` is given its body, `head` stands in front of what comes out."""
+
+    chain: Stage[bytes, bytes] | AsyncStage[bytes, bytes]
+    _heading: Heading
+
+    @property
+    def head(self) -> Head | None:
+        """Status and headers; None until the first byte comes out."""
+        return self._heading.head

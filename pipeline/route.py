@@ -1,0 +1,168 @@
+"""One client dialect over one upstream: a request goes up, a streamed, a whole or a failed answer comes down."""
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Protocol, TypeVar
+
+from attrs import define, evolve, field, frozen
+
+from pipeline.dialect import NO_REQUEST, Dialect, RequestFacts
+from pipeline.errors import PipelineError
+from pipeline.estimate import estimate
+from pipeline.events import StreamError
+from pipeline.jsontext import dumps
+from pipeline.ledger import Ledger
+from pipeline.limits import DEFAULT_LIMITS, Limits
+from pipeline.members import read_body
+from pipeline.outcome import Outcome
+from pipeline.reply import JSON_TYPE, STREAM_TYPE, ErrorBody, Form, Heading, Refusal, Reply, passed_on, refused
+from pipeline.request import DEFAULT_OPTIONS, RequestOptions
+from pipeline.stage import AsyncStage, Stage, cause_of
+
+AnyChain = Stage[bytes, bytes] | AsyncStage[bytes, bytes]
+Made = TypeVar("Made", bound=AnyChain, covariant=True)
+
+
+@frozen(kw_only=True)
+class AnswerOptions:
+    """What a route decides about the answers it brings down."""
+
+    envelope: bool = True
+    """Carry another provider's opaque reasoning in an envelope, so that it can go back; else leave it out."""
+    upstream: str = ""
+    """The provider's name in envelopes; empty: its dialect's."""
+
+
+DEFAULT_ANSWERS = AnswerOptions()
+
+
+class Recipe(Protocol[Made]):
+    """Fresh stages for one answer: the composition root, which knows all stages."""
+
+    def __call__(
+        self,
+        upstream: Dialect,
+        client: Dialect,
+        *,
+        arriving: Form | None,
+        leaving: Form,
+        facts: RequestFacts,
+        ledger: Ledger,
+        limits: Limits,
+        outcome: Outcome,
+        options: AnswerOptions,
+    ) -> Made:
+        """The chain from the upstream's bytes to the client's. `arriving` None: the first byte tells the form."""
+
+
+@frozen
+class UpstreamRequest:
+    """What to send up: a path behind the base URL, headers to add, the body."""
+
+    path: str
+    headers: Mapping[str, str]
+    body: bytes
+
+
+@frozen(kw_only=True)
+class Route:
+    """Requests in the words of `client` become requests of `upstream`, its answers become the client's."""
+
+    client: Dialect
+    upstream: Dialect
+    recipe: Recipe[AnyChain]
+    requests: RequestOptions = DEFAULT_OPTIONS
+    answers: AnswerOptions = DEFAULT_ANSWERS
+    models: Mapping[str, str] = field(factory=dict)
+    """The upstream's model for a client's; one that is not named goes up as it is."""
+    limits: Limits = DEFAULT_LIMITS
+
+    @property
+    def provider(self) -> str:
+        """The upstream's name in envelopes."""
+        return self.answers.upstream or self.upstream.name
+
+    def open(self, body: bytes) -> "Exchange":
+        """Begin an exchange with the body of a client's request."""
+        asked = Ledger("request")
+        try:
+            facts, request = self._translated(body, asked)
+        except PipelineError as error:
+            cause = cause_of(error)
+            exchange = Exchange(self, refused(self.client, cause), asked)
+            exchange.outcome.note(cause)
+            return exchange
+        return Exchange(self, request, asked, facts)
+
+    def _translated(self, body: bytes, ledger: Ledger) -> tuple[RequestFacts, UpstreamRequest]:
+        """What the answer's stages need to know, and what to send up."""
+        request = self.client.parse(read_body(body, limits=self.limits), ledger=ledger, limits=self.limits)
+        model = self.models.get(request.model, request.model)
+        options = evolve(self.requests, model=model, upstream=self.provider)
+        built = self.upstream.build(request, ledger=ledger, limits=self.limits, options=options)
+        facts = RequestFacts(
+            model=request.model,
+            usage=estimate(request),
+            stream=request.stream,
+            include_usage=request.include_usage is not False,
+            map=built.map,
+        )
+        accept = STREAM_TYPE if request.stream else JSON_TYPE
+        headers = {"accept": accept, "content-type": JSON_TYPE}
+        return facts, UpstreamRequest(self.upstream.path, headers, dumps(built.body))
+
+
+@define
+class Exchange:
+    """One request and its answer."""
+
+    route: Route
+    request: UpstreamRequest | Refusal
+    """What to send up, or, if that cannot be done, what to answer instead."""
+    _asked: Ledger
+    facts: RequestFacts = NO_REQUEST
+    outcome: Outcome = field(init=False, factory=Outcome)
+
+    @property
+    def ledger(self) -> list[dict[str, str]]:
+        """Every loss so far, both ways."""
+        return [*self._asked.as_dicts(), *self.outcome.ledger.as_dicts()]
+
+    @property
+    def form(self) -> Form:
+        """The form of answer that the client asked for."""
+        return Form.STREAM if self.facts.stream else Form.WHOLE
+
+    def reply(self, status: int, headers: Mapping[str, str]) -> Reply:
+        """What becomes of the upstream's reply, given its head. Called once."""
+        passed = passed_on(headers)
+        if 200 <= status < 300:
+            heading = Heading(self.route.client, self.form, self.outcome, passed)
+            return Reply(self._answer() | heading, heading)
+        heading = Heading(self.route.client, self.form, self.outcome, passed, status)
+        read = partial(self.route.upstream.read_error, status)
+        return Reply(ErrorBody(read, self.outcome, self.route.limits) | heading, heading)
+
+    def failed(self, error: StreamError) -> Refusal:
+        """The answer where there is no reply from the upstream."""
+        self.outcome.note(error)
+        return refused(self.route.client, error)
+
+    def cancel(self) -> None:
+        """The client left."""
+        self.outcome.cancel()
+
+    def _answer(self) -> AnyChain:
+        """Fresh stages for an answer in whatever form it comes."""
+        route = self.route
+        return route.recipe(
+            route.upstream,
+            route.client,
+            arriving=None,
+            leaving=self.form,
+            facts=self.facts,
+            ledger=self.outcome.ledger,
+            limits=route.limits,
+            outcome=self.outcome,
+            options=evolve(route.answers, upstream=route.provider),
+        )

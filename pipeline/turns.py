@@ -1,0 +1,149 @@
+"""Putting the turns of a request in the order that every provider demands: each call's result right behind the call."""
+
+from collections.abc import Iterable, Sequence
+
+from attrs import evolve
+
+from pipeline.ladder import Ladder, Rule
+from pipeline.request import (
+    DocumentPart,
+    Part,
+    ResultPart,
+    Role,
+    TextPart,
+    ToolResultPart,
+    ToolUsePart,
+    Turn,
+)
+
+ERROR_PREFIX = "[tool error] "
+"""What the text of a failed tool's result begins with, where a dialect cannot say that it failed."""
+NO_OUTPUT = "no output"
+"""The result of a call that was never answered."""
+UNANSWERED = "turns.unanswered_call"
+ORPHAN = "turns.orphan_result"
+
+
+def bind(turns: Sequence[Turn], ladder: Ladder) -> list[Turn]:
+    """The turns with the results of each assistant's turn first in the user's turn that follows it.
+
+    A call without result gets one, a result without call becomes text, as the ladder's rows `UNANSWERED` and `ORPHAN`
+    say. Ids may be used again: a result belongs to the nearest call before it that has none yet.
+    """
+    claimed = _claims(turns)
+    taken = {at for places in claimed.values() for at in places}
+    bound: list[Turn] = []
+    pending: list[Part] | None = None
+    for at, turn in enumerate(turns):
+        parts = _free(turn, at, taken, ladder) if turn.role is Role.USER else turn.parts
+        if pending is not None:
+            if turn.role is Role.USER:
+                bound.append(evolve(turn, parts=(*pending, *parts)))
+                pending = None
+                continue
+            bound.append(Turn(Role.USER, tuple(pending)))
+            pending = None
+        if parts or not turn.parts:
+            bound.append(evolve(turn, parts=parts) if parts is not turn.parts else turn)
+        if turn.role is Role.ASSISTANT and at in claimed:
+            pending = _results(turn, turns, claimed[at], ladder)
+    if pending is not None:
+        bound.append(Turn(Role.USER, tuple(pending)))
+    return bound
+
+
+def merge(turns: Iterable[Turn]) -> list[Turn]:
+    """The turns with each run of turns of one role made one."""
+    merged: list[Turn] = []
+    for turn in turns:
+        if merged and merged[-1].role is turn.role:
+            merged[-1] = evolve(merged[-1], parts=(*merged[-1].parts, *turn.parts))
+        else:
+            merged.append(turn)
+    return merged
+
+
+def joined(parts: Iterable[Part], between: str = "\n\n") -> str:
+    """The text of the text parts."""
+    return between.join(part.text for part in parts if isinstance(part, TextPart))
+
+
+def contiguous(parts: Iterable[Part]) -> str:
+    """The text of an assistant's parts, as it was; a blank line where a call or reasoning stood between."""
+    text = ""
+    apart = False
+    for part in parts:
+        if not isinstance(part, TextPart):
+            apart = True
+        elif part.text:
+            text += ("\n\n" if apart and text else "") + part.text
+            apart = False
+    return text
+
+
+def document_text(part: DocumentPart) -> str:
+    """What stands above a document's text where a dialect has no documents, and the text itself if it is plain."""
+    head = "\n".join(line for line in (part.name, part.context) if line)
+    body = part.source if isinstance(part.source, str) else ""
+    return "\n\n".join(piece for piece in (head, body) if piece)
+
+
+def marked(parts: tuple[ResultPart, ...]) -> bool:
+    """Whether a result's parts begin with the mark of a failed tool."""
+    return bool(parts) and isinstance(parts[0], TextPart) and parts[0].text.startswith(ERROR_PREFIX)
+
+
+def unmarked(parts: tuple[ResultPart, ...]) -> tuple[ResultPart, ...]:
+    """A result's parts without the mark of a failed tool."""
+    first = parts[0] if parts else None
+    if not isinstance(first, TextPart) or not marked(parts):
+        return parts
+    return (evolve(first, text=first.text.removeprefix(ERROR_PREFIX)), *parts[1:])
+
+
+def instruction(text: str) -> str:
+    """An instruction as a user says it, where a dialect has none in the middle of a conversation."""
+    return f"<system>\n{text}\n</system>"
+
+
+_Place = tuple[int, int]
+
+
+def _claims(turns: Sequence[Turn]) -> dict[int, list[_Place]]:
+    """For each turn with calls, where their results stand: (turn, part), in that order."""
+    waiting: dict[str, list[int]] = {}
+    claimed: dict[int, list[_Place]] = {}
+    for at, turn in enumerate(turns):
+        for place, part in enumerate(turn.parts):
+            if isinstance(part, ToolUsePart):
+                waiting.setdefault(part.id, []).append(at)
+                claimed.setdefault(at, [])
+            elif isinstance(part, ToolResultPart) and waiting.get(part.id):
+                claimed[waiting[part.id].pop()].append((at, place))
+    return claimed
+
+
+def _results(turn: Turn, turns: Sequence[Turn], places: list[_Place], ladder: Ladder) -> list[Part]:
+    found: list[Part] = [turns[at].parts[place] for at, place in places]
+    answered = [part.id for part in found if isinstance(part, ToolResultPart)]
+    for part in turn.parts:
+        if not isinstance(part, ToolUsePart):
+            continue
+        if part.id in answered:
+            answered.remove(part.id)
+        else:
+            ladder.lose(UNANSWERED, part.where)
+            found.append(ToolResultPart(part.id, (TextPart(NO_OUTPUT),), kind=part.kind, where=part.where))
+    return found
+
+
+def _free(turn: Turn, at: int, taken: set[_Place], ladder: Ladder) -> tuple[Part, ...]:
+    """A user's parts without the results that belong to a call; those that belong to none as what they show."""
+    free: list[Part] = []
+    for place, part in enumerate(turn.parts):
+        if not isinstance(part, ToolResultPart):
+            free.append(part)
+        elif (at, place) not in taken and ladder.lose(ORPHAN, part.where) is not Rule.DROP:
+            free.append(TextPart(f"[result of the tool call {part.id}]", where=part.where))
+            free.extend(part.parts)
+    return tuple(free)

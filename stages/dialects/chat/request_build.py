@@ -1,0 +1,262 @@
+"""Building a Chat Completions request."""
+
+from typing import Any
+
+from pipeline.effort import effort_under
+from pipeline.events import ToolKind
+from pipeline.ladder import Ladder, Rule
+from pipeline.ledger import Ledger
+from pipeline.limits import DEFAULT_LIMITS, Limits
+from pipeline.request import (
+    DEFAULT_OPTIONS,
+    Choosing,
+    CustomTool,
+    FunctionTool,
+    OutputFormat,
+    OutputKind,
+    Request,
+    RequestOptions,
+    Role,
+    ServerTool,
+    Tool,
+    ToolChoice,
+)
+from pipeline.toolnames import (
+    MANY,
+    NOTHING,
+    WRAPPED_SCHEMA,
+    BuiltRequest,
+    CallIds,
+    OfferedTool,
+    ToolNames,
+    description_of,
+    wrapped_description,
+)
+from pipeline.turns import bind
+from stages.dialects.chat.request_messages import JSON, MessageWriter
+from stages.dialects.chat.request_tables import (
+    ANY_ID,
+    BARRED,
+    ID_CHARS,
+    NAME,
+    NAME_CHARS,
+    REASONING,
+    STAGE,
+    STOPS,
+    USER_CHARS,
+    WRITE,
+)
+
+_PLAIN = ("temperature", "top_p", "seed", "frequency_penalty", "presence_penalty", "logit_bias")
+
+
+def build(
+    request: Request, *, ledger: Ledger, limits: Limits = DEFAULT_LIMITS, options: RequestOptions = DEFAULT_OPTIONS
+) -> BuiltRequest:
+    """The Chat body for a request, and the map that its answer is read with.
+
+    Raises `ClientError` naming the client's member that cannot be honoured and must not be dropped.
+    """
+    return _Builder(request, Ladder(STAGE, WRITE, ledger, options.strict), options).build()
+
+
+class _Builder:
+    """Builds one body."""
+
+    def __init__(self, request: Request, ladder: Ladder, options: RequestOptions) -> None:
+        self.request = request
+        self.ladder = ladder
+        self.options = options
+        self.native = request.dialect == NAME
+        self.names = ToolNames(MANY, NOTHING) if self.native else ToolNames(NAME_CHARS, BARRED)
+        self.ids = CallIds(MANY, NOTHING) if self.native else CallIds(ID_CHARS, ANY_ID)
+
+    def build(self) -> BuiltRequest:
+        """The body and its map."""
+        request = self.request
+        if not self.native:
+            self.ladder.settle(request.losses)
+        body: JSON = {**request.extras, **(request.private if self.native else {})}
+        body["model"] = self.options.model or request.model
+        tools = self._tools()
+        writer = MessageWriter(self.ladder, self.names, self.ids, self.options, self.native)
+        if request.turns and request.turns[-1].role is Role.ASSISTANT and not self.native:
+            self.ladder.lose("turns.prefill", request.turns[-1].where)
+        body["messages"] = writer.messages(
+            request.system, request.turns if self.native else bind(request.turns, self.ladder)
+        )
+        if tools:
+            body["tools"] = tools
+        if tools or self.native:
+            self._choice(body)
+        self._bounds(body)
+        self._form(body)
+        self._account(body)
+        if request.stream:
+            body["stream"] = True
+            given = body.get("stream_options")
+            body["stream_options"] = {**(given if isinstance(given, dict) else {}), "include_usage": True}
+        return BuiltRequest(body, self.names.map(self.ids))
+
+    def _lose(self, member: str, row: str = "") -> Rule:
+        return self.ladder.lose(row or member, self.request.path(member))
+
+    def _tools(self) -> list[JSON]:
+        out = []
+        seen: set[str] = set()
+        for tool in self.request.tools:
+            written = self._tool(tool, seen)
+            if written is not None:
+                out.append(written)
+        return out
+
+    def _tool(self, tool: Tool, described: set[str]) -> JSON | None:
+        if isinstance(tool, ServerTool):
+            if self.native:
+                return dict(tool.payload)
+            self.ladder.follow(tool.loss.row, tool.loss.where)
+            return None
+        if tool.cache is not None and not self.native:
+            self.ladder.lose("part cache", tool.cache.where)
+        kept = {**(tool.private if self.native else {}), **tool.extras}
+        description = description_of(tool, self.request.namespaces, described)
+        if isinstance(tool, FunctionTool):
+            name = self.names.offer(OfferedTool(tool.name, tool.namespace))
+            inner = kept.pop("function", {}) if self.native else {}
+            return {**kept, "type": "function", "function": {**inner, **_function(tool, name, description)}}
+        return {**kept, **self._custom(tool, description)}
+
+    def _custom(self, tool: CustomTool, description: str) -> JSON:
+        if self.native or self.options.custom_tools:
+            name = self.names.offer(OfferedTool(tool.name, tool.namespace, ToolKind.CUSTOM))
+            custom: JSON = {"name": name}
+            if description:
+                custom["description"] = description
+            if tool.grammar is not None:
+                grammar = {"syntax": tool.grammar.syntax, "definition": tool.grammar.definition}
+                custom["format"] = {"type": "grammar", "grammar": grammar}
+            return {"type": "custom", "custom": custom}
+        name = self.names.offer(OfferedTool(tool.name, tool.namespace, ToolKind.CUSTOM, wrapped=True))
+        return {"type": "function", "function": self._wrapped(tool, name, description)}
+
+    def _wrapped(self, tool: CustomTool, name: str, description: str) -> JSON:
+        """A freeform tool as a function of one string, its grammar in the description."""
+        self.ladder.lose("tool grammar", tool.where)
+        return {"name": name, "description": wrapped_description(tool, description), "parameters": WRAPPED_SCHEMA}
+
+    def _choice(self, body: JSON) -> None:
+        choice = self.request.tool_choice
+        asked = self.native or choice is None or choice.mode is not Choosing.NONE
+        if self.request.parallel is not None and asked:
+            body["parallel_tool_calls"] = self.request.parallel
+        if choice is not None and (written := self._choice_of(choice)) is not None:
+            body["tool_choice"] = written
+
+    def _choice_of(self, choice: ToolChoice) -> Any:
+        mode = {Choosing.AUTO: "auto", Choosing.ANY: "required", Choosing.NONE: "none"}.get(choice.mode)
+        offered = self.names.tools()
+        if choice.allowed is not None:
+            names = [self.names.name(*key) for key in choice.allowed]
+            tools = [_named(name, offered[name]) for name in names if name in offered]
+            return {"type": "allowed_tools", "allowed_tools": {"mode": mode, "tools": tools}} if tools else "none"
+        if mode is not None:
+            return mode
+        name = self.names.name(choice.namespace, choice.name)
+        if choice.payload is None and name in offered:
+            return _named(name, offered[name])
+        if self.native and choice.payload is not None:
+            return choice.payload
+        self._lose("tool_choice", "tool_choice hosted")
+        return None
+
+    def _bounds(self, body: JSON) -> None:
+        request = self.request
+        if request.max_tokens is not None:
+            if request.max_tokens == 0 and not self.native:
+                self._lose("max_tokens", "max_tokens of zero")
+            older = self.options.old_max_tokens or (self.native and request.path("max_tokens") == "max_tokens")
+            body["max_tokens" if older else "max_completion_tokens"] = request.max_tokens
+        if request.stop:
+            most = MANY if self.native else STOPS
+            if len(request.stop) > most:
+                self._lose("stop", "stop beyond four")
+            body["stop"] = list(request.stop[:most])
+        for member in _PLAIN:
+            if (value := getattr(request, member)) is not None:
+                body[WRITE[member].to] = value
+        if request.top_k is not None and self.native:
+            body["top_k"] = request.top_k
+        elif request.top_k is not None:
+            self._lose("top_k")
+        if request.choices is not None and request.choices != 1 and not self.native:
+            self._lose("choices")
+        elif request.choices is not None and self.native:
+            body["n"] = request.choices
+
+    def _form(self, body: JSON) -> None:
+        request = self.request
+        if request.logprobs is not None:
+            body["logprobs"] = True
+            if request.logprobs:
+                body["top_logprobs"] = request.logprobs
+        if self.options.effort is not None:
+            for member in REASONING:
+                body.pop(member, None)
+        by_policy = self.options.effort is not None
+        if (effort := effort_under(request.reasoning, self.options)) and (by_policy or not self.native):
+            body["reasoning_effort"] = effort
+        if request.reasoning is not None and request.reasoning.summary:
+            self._lose("reasoning", "reasoning.summary")
+        if request.output is not None:
+            body["response_format"] = _format(request.output, self.native)
+        if request.verbosity is not None:
+            body["verbosity"] = request.verbosity
+
+    def _account(self, body: JSON) -> None:
+        request = self.request
+        if request.metadata is not None:
+            body["metadata"] = dict(request.metadata)
+        if request.user is not None and not self.native:
+            body["safety_identifier"] = request.user_within(USER_CHARS)
+        if request.cache_key is not None:
+            body["prompt_cache_key"] = request.cache_key
+        if request.cache is not None:
+            self._lose("cache")
+        if request.service_tier is not None:
+            body["service_tier"] = request.service_tier
+        if request.store is not None:
+            body["store"] = request.store
+
+
+def _function(tool: FunctionTool, name: str, description: str) -> JSON:
+    function: JSON = {"name": name}
+    if description:
+        function["description"] = description
+    if tool.schema is not None:
+        function["parameters"] = tool.schema
+    if tool.strict is not None:
+        function["strict"] = tool.strict
+    return function
+
+
+def _named(name: str, tool: OfferedTool) -> JSON:
+    kind = "custom" if tool.kind is ToolKind.CUSTOM and not tool.wrapped else "function"
+    return {"type": kind, kind: {"name": name}}
+
+
+def _format(output: OutputFormat, native: bool) -> JSON:
+    if output.kind is OutputKind.TEXT:
+        return {**output.extras, "type": "text"}
+    if output.kind is OutputKind.JSON:
+        return {**output.extras, "type": "json_object"}
+    schema: JSON = dict(output.extras)
+    if output.name or not native:
+        schema["name"] = output.name or "output"
+    if output.schema is not None:
+        schema["schema"] = output.schema
+    if output.description:
+        schema["description"] = output.description
+    strict = True if output.strict is None and not native else output.strict
+    if strict is not None:
+        schema["strict"] = strict
+    return {"type": "json_schema", "json_schema": schema}

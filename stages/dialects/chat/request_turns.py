@@ -1,0 +1,258 @@
+"""Reading the messages of a Chat Completions request."""
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from attrs import define, evolve, field
+
+from pipeline.errors import ClientError
+from pipeline.events import ToolKind
+from pipeline.ladder import Loss, Reading
+from pipeline.limits import Limits
+from pipeline.media import from_url
+from pipeline.members import Members
+from pipeline.request import (
+    AudioPart,
+    CacheHint,
+    DocumentPart,
+    ImagePart,
+    Part,
+    ReasoningPart,
+    RefusalPart,
+    ResultPart,
+    Role,
+    ServerPart,
+    Stored,
+    TextPart,
+    ToolResultPart,
+    ToolUsePart,
+    Turn,
+)
+from pipeline.turns import marked, unmarked
+
+_ROLES = {
+    "system": Role.SYSTEM,
+    "developer": Role.DEVELOPER,
+    "user": Role.USER,
+    "assistant": Role.ASSISTANT,
+    "tool": Role.USER,
+    "function": Role.USER,
+}
+_CACHE = ("prompt_cache_breakpoint", "cache_control")
+_INNER = {
+    "image_url": ("url", "detail"),
+    "input_audio": ("data", "format"),
+    "file": ("file_id", "file_data", "filename"),
+}
+"""What we know of the object that such a part holds."""
+_REASONING = ("reasoning_content", "reasoning", "reasoning_text")
+_DETAILS = "reasoning_details"
+
+
+@define
+class TurnReader:
+    """Reads the messages of one request, in order."""
+
+    reading: Reading
+    limits: Limits
+    _made: list[str] = field(init=False, factory=list)
+    """Ids made for calls that came without, in order; results without take them."""
+    _count: int = field(init=False, default=0)
+
+    def turns(self, members: Members) -> list[Turn]:
+        """The turns of `messages`; a run of results is one turn.
+
+        Raises `ClientError` naming the member that is not as it must be.
+        """
+        turns: list[Turn] = []
+        results = False
+        for message in members.objects("messages"):
+            turn, is_result = self._turn(message)
+            if results and is_result:
+                turns[-1] = evolve(turns[-1], parts=(*turns[-1].parts, *turn.parts))
+            else:
+                turns.append(turn)
+            results = is_result
+        if not turns:
+            raise ClientError("messages: is required, and not empty")
+        return turns
+
+    def _turn(self, message: Members) -> tuple[Turn, bool]:
+        role = message.word("role", _ROLES)
+        if role is None:
+            raise ClientError(f"{message.path('role')}: is required")
+        if message.text("role") in ("tool", "function"):
+            return Turn(Role.USER, (self._result(message),), where=message.where), True
+        if role is Role.ASSISTANT:
+            return self._assistant(message), False
+        known = ("role", "content", "name", *_CACHE)
+        rest = self.reading.rest(message, known, {})
+        rest["private"].update(_kept(message))
+        return Turn(role, tuple(self._content(message)), message.text("name"), cache=_cache(message), **rest), False
+
+    def _result(self, message: Members) -> ToolResultPart:
+        own = {"name": "messages[].name of a tool"}
+        older = message.text("role") == "function"
+        rest = self.reading.rest(message, ("role", "content", "tool_call_id", *_CACHE), {} if older else own)
+        if older:
+            rest["extras"].pop("name", None)
+        without = older or not message.has("tool_call_id")
+        call = self._made.pop(0) if without and self._made else self._id(message, "name" if older else "tool_call_id")
+        parts: list[ResultPart] = []
+        for part in self._content(message):
+            if not isinstance(part, ResultPart):
+                raise ClientError(f"{part.where}.type: cannot stand in a tool's result")
+            parts.append(part)
+        found = tuple(parts)
+        return ToolResultPart(call, unmarked(found), marked(found), cache=_cache(message), **rest)
+
+    def _assistant(self, message: Members) -> Turn:
+        own = {"audio": "messages[].audio", "annotations": "messages[].annotations"}
+        known = ("role", "content", "name", "refusal", "tool_calls", "function_call", _DETAILS, *_REASONING, *_CACHE)
+        rest = self.reading.rest(message, known, own)
+        rest["private"].update(_kept(message, *_REASONING, _DETAILS))
+        parts: list[Part] = [*self._reasoning(message), *self._content(message)]
+        if message.text("refusal"):
+            parts.append(RefusalPart(message.text("refusal"), where=message.path("refusal")))
+        parts.extend(self._call(call) for call in message.objects("tool_calls"))
+        if (call := message.object("function_call")) is not None:
+            name = call.need("name")
+            parts.append(ToolUsePart(self._make(name), name, _arguments(call), where=call.where))
+        return Turn(Role.ASSISTANT, tuple(parts), message.text("name"), cache=_cache(message), **rest)
+
+    def _reasoning(self, message: Members) -> Iterator[ReasoningPart]:
+        """Echoed reasoning: the details if there are any, else the first of the members that hold its text."""
+        details = list(message.objects(_DETAILS))
+        for detail in details:
+            text = detail.text("text") or detail.text("summary")
+            opaque = detail.text("signature") or detail.text("data")
+            if text or opaque:
+                yield ReasoningPart(text, opaque, not text, where=detail.where)
+        if details:
+            return
+        for name in _REASONING:
+            echoed = message.value.get(name)
+            if isinstance(echoed, str) and echoed:
+                yield ReasoningPart(echoed, where=message.path(name))
+                return
+
+    def _call(self, call: Members) -> ToolUsePart:
+        custom = call.object("custom")
+        rest = self.reading.rest(call, ("id", "type", "index", "function", "custom"), {})
+        if custom is not None:
+            name, text = custom.need("name"), custom.text("input")
+            return ToolUsePart(self._id(call, "id"), name, text, ToolKind.CUSTOM, **rest)
+        function = call.object("function")
+        if function is None:
+            raise ClientError(f"{call.path('function')}: is required")
+        name = function.need("name")
+        made = self._id(call, "id") if call.has("id") else self._make(name)
+        return ToolUsePart(made, name, _arguments(function), **rest)
+
+    def _make(self, name: str) -> str:
+        """An id for a call that came without; the same every time."""
+        self._count += 1
+        self._made.append(f"call_{self._count}_{name}")
+        return self._made[-1]
+
+    def _id(self, members: Members, name: str) -> str:
+        found = members.need(name).strip()
+        if len(found) > self.limits.id_chars:
+            raise ClientError(f"{members.path(name)}: is longer than {self.limits.id_chars} characters")
+        return found
+
+    def _content(self, message: Members) -> Iterator[Part]:
+        """The parts of a message's content: a string, or parts."""
+        found = message.value.get("content")
+        if isinstance(found, str):
+            if found or message.text("role") != "assistant":
+                yield TextPart(found, where=message.path("content"))
+            return
+        for part in message.objects("content"):
+            yield self._part(part)
+
+    def _part(self, part: Members) -> Part:
+        kind = part.need("type")
+        if (read := _READERS.get(kind)) is not None:
+            rest = self.reading.rest(part, ("type", kind, "text", *_CACHE), {})
+            rest["private"].update(_kept(part))
+            if kind == "thinking":
+                rest["private"]["part"] = part.value
+            if kind in _INNER and isinstance(inner := part.value.get(kind), Mapping):
+                rest["private"][kind] = Members(inner).but(*_INNER[kind])
+            return evolve(read(part), cache=_cache(part), **rest)
+        unknown = evolve(self.reading.rows["messages[].content[] of unknown type"], reason=f"unknown part {kind!r}")
+        return ServerPart(part.value, Loss(part.path("type"), unknown), where=part.where)
+
+
+def _kept(members: Members, *names: str) -> dict[str, Any]:
+    """Members that have a meaning of ours and must go back into this dialect as they came."""
+    return {name: members.value[name] for name in (*names, *_CACHE) if members.value.get(name) is not None}
+
+
+def _cache(members: Members) -> CacheHint | None:
+    for name in _CACHE:
+        if (hint := members.object(name)) is not None:
+            return CacheHint(hint.text("ttl"), hint.where)
+    return None
+
+
+def _arguments(function: Members) -> str | Mapping[str, Any]:
+    """The arguments as they came; some clients send the object itself."""
+    found = function.value.get("arguments")
+    if isinstance(found, Mapping):
+        return found
+    return function.text("arguments")
+
+
+def _text(part: Members) -> TextPart:
+    if not isinstance(part.value.get("text"), str):
+        raise ClientError(f"{part.path('text')}: must be a string")
+    return TextPart(part.text("text"))
+
+
+def _refusal(part: Members) -> RefusalPart:
+    return RefusalPart(part.text("refusal"))
+
+
+def _thinking(part: Members) -> ReasoningPart:
+    found = part.value.get("thinking")
+    if isinstance(found, str):
+        return ReasoningPart(found)
+    return ReasoningPart("".join(piece.text("text") for piece in part.objects("thinking")))
+
+
+def _image(part: Members) -> ImagePart:
+    if isinstance(part.value.get("image_url"), str):
+        return ImagePart(from_url(part.need("image_url")))
+    image = part.object("image_url")
+    if image is None:
+        raise ClientError(f"{part.path('image_url')}: is required")
+    return ImagePart(from_url(image.need("url")), image.text("detail"))
+
+
+def _audio(part: Members) -> AudioPart:
+    audio = part.object("input_audio")
+    if audio is None:
+        raise ClientError(f"{part.path('input_audio')}: is required")
+    return AudioPart(audio.need("data"), audio.need("format"))
+
+
+def _file(part: Members) -> DocumentPart:
+    file = part.object("file")
+    if file is None:
+        raise ClientError(f"{part.path('file')}: is required")
+    name = file.text("filename")
+    if file.has("file_id"):
+        return DocumentPart(Stored(file.need("file_id")), name)
+    return DocumentPart(from_url(file.need("file_data")), name)
+
+
+_READERS: Mapping[str, Callable[[Members], Part]] = {
+    "text": _text,
+    "refusal": _refusal,
+    "thinking": _thinking,
+    "image_url": _image,
+    "input_audio": _audio,
+    "file": _file,
+}

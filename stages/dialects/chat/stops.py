@@ -1,0 +1,31 @@
+"""Why a Chat answer ends, in the words of every vendor."""
+
+from typing import Final
+
+from pipeline.events import StopReason
+
+STOP_REASONS: dict[str, StopReason] = {
+    "stop": StopReason.END_TURN,
+    "eos": StopReason.END_TURN,
+    "end_turn": StopReason.END_TURN,
+    "length": StopReason.MAX_TOKENS,
+    "max_tokens": StopReason.MAX_TOKENS,
+    "model_length": StopReason.MAX_TOKENS,
+    "model_context_window_exceeded": StopReason.CONTEXT_WINDOW,
+    "tool_calls": StopReason.TOOL_USE,
+    "tool_use": StopReason.TOOL_USE,
+    "function_call": StopReason.TOOL_USE,
+    "content_filter": StopReason.REFUSAL,
+    "sensitive": StopReason.REFUSAL,
+    "refusal": StopReason.REFUSAL,
+    "safety": StopReason.REFUSAL,
+    "recitation": StopReason.REFUSAL,
+    "blocklist": StopReason.REFUSAL,
+    "prohibited_content": StopReason.REFUSAL,
+    "spii": StopReason.REFUSAL,
+}
+"""Finish reasons of every vendor, in lower case, without what follows a colon. One that is not here ends the turn, and
+is recorded."""
+
+CUTTING: Final = frozenset({StopReason.MAX_TOKENS, StopReason.CONTEXT_WINDOW, StopReason.REFUSAL})
+"""The stop reasons at which a call may be unfinished."""

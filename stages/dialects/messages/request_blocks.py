@@ -1,0 +1,256 @@
+"""Writing the messages and blocks of a Messages request."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from attrs import define, field
+
+from pipeline import envelope
+from pipeline.events import ToolKind
+from pipeline.jsontext import exact, loads
+from pipeline.ladder import Ladder, Rule
+from pipeline.media import plain_text
+from pipeline.request import (
+    INSTRUCTING,
+    AudioPart,
+    CacheHint,
+    DocumentPart,
+    ImagePart,
+    Inline,
+    Node,
+    Part,
+    ReasoningPart,
+    RefusalPart,
+    Remote,
+    RequestOptions,
+    Role,
+    ServerPart,
+    Source,
+    TextPart,
+    ToolResultPart,
+    ToolUsePart,
+    Turn,
+)
+from pipeline.toolnames import CallIds, OfferedTool, ToolNames
+from pipeline.turns import instruction
+from stages.dialects.messages.request_tables import CACHE_MARKS, IMAGES, PDF
+
+JSON = dict[str, Any]
+
+
+@define
+class BlockWriter:
+    """Writes turns as messages; `native`: the request came in this dialect, so what is private goes back."""
+
+    ladder: Ladder
+    names: ToolNames
+    ids: CallIds
+    options: RequestOptions
+    native: bool
+    _marks: int = field(init=False, default=0)
+
+    def system(self, turns: Iterable[Turn]) -> list[JSON]:
+        """The blocks of the instructions that stand before everything."""
+        return [block for turn in turns for block in self._texts(turn)]
+
+    def messages(self, turns: Iterable[Turn]) -> list[JSON]:
+        """The messages for the turns: no two of one role behind the other, but in this dialect as they came."""
+        out: list[JSON] = []
+        for turn in turns:
+            if turn.name:
+                self.ladder.lose("turns.name", f"{turn.where}.name")
+            role, blocks = self._message(turn)
+            if not blocks and not self.native:
+                continue
+            if out and out[-1]["role"] == role and role != "system" and not self.native:
+                out[-1]["content"].extend(blocks)
+            else:
+                if not out and role != "user" and not self.native:
+                    self.ladder.lose("turns.first", turn.where)
+                    out.append({"role": "user", "content": [{"type": "text", "text": "."}]})
+                out.append(self.own(turn, {"role": role, "content": blocks}))
+        for message in out:
+            message["content"] = _content(message["content"])
+        return out
+
+    def own(self, node: Node, written: JSON) -> JSON:
+        """`written`, and what its piece of the request keeps besides."""
+        kept = {**(node.private if self.native else {}), **node.extras, **written}
+        if node.cache is not None and (mark := self.mark(node.cache)) is not None:
+            kept["cache_control"] = mark
+        return kept
+
+    def mark(self, hint: CacheHint) -> JSON | None:
+        """A cache hint in this dialect's words; None: there are too many."""
+        if not self.native:
+            self._marks += 1
+            if self._marks > CACHE_MARKS:
+                self.ladder.lose("part cache beyond four", hint.where)
+                return None
+        ttl = hint.ttl if self.native or hint.ttl in ("", "5m") else "1h"
+        return {"type": "ephemeral", "ttl": ttl} if ttl else {"type": "ephemeral"}
+
+    def _message(self, turn: Turn) -> tuple[str, list[JSON]]:
+        if turn.role is Role.ASSISTANT:
+            return "assistant", [block for part in turn.parts for block in self._said(part)]
+        if turn.role not in INSTRUCTING:
+            return "user", [block for part in turn.parts for block in self._given(part)]
+        if self.native or self.options.later_instructions:
+            return "system", list(self._texts(turn))
+        text = "\n\n".join(block["text"] for block in self._texts(turn))
+        if not text:
+            return "user", []
+        self.ladder.lose("turns.later instructions", turn.where)
+        return "user", [{"type": "text", "text": instruction(text)}]
+
+    def _texts(self, turn: Turn) -> Iterator[JSON]:
+        for part in turn.parts:
+            for block in self._given(part):
+                if block["type"] == "text" or self.native:
+                    yield block
+
+    def _given(self, part: Part) -> Iterator[JSON]:
+        """The blocks of a part that is not the assistant's."""
+        if isinstance(part, TextPart | RefusalPart):
+            yield from self._text(part)
+        elif isinstance(part, ImagePart):
+            yield self._image(part)
+        elif isinstance(part, DocumentPart):
+            yield self._document(part)
+        elif isinstance(part, ToolResultPart):
+            yield self._result(part)
+        elif isinstance(part, ServerPart):
+            yield from self._server(part)
+        elif isinstance(part, AudioPart):
+            self.ladder.lose("part audio", part.where)
+        else:
+            yield from self._said(part)
+
+    def _said(self, part: Part) -> Iterator[JSON]:
+        """The blocks of a part of the assistant's."""
+        if isinstance(part, TextPart | RefusalPart):
+            yield from self._text(part)
+        elif isinstance(part, ToolUsePart):
+            yield self._call(part)
+        elif isinstance(part, ReasoningPart):
+            yield from self._reasoning(part)
+        elif isinstance(part, ServerPart):
+            yield from self._server(part)
+        elif self.native:
+            yield from self._given(part)
+        else:
+            self.ladder.lose("part out of place", part.where)
+
+    def _text(self, part: TextPart | RefusalPart) -> Iterator[JSON]:
+        if part.text or self.native:
+            yield self.own(part, {"type": "text", "text": part.text})
+        else:
+            self.ladder.lose("part empty text", part.where)
+
+    def _server(self, part: ServerPart) -> Iterator[JSON]:
+        if self.native:
+            yield dict(part.payload)
+        elif self.ladder.follow(part.loss.row, part.loss.where) is Rule.DEGRADE and part.text:
+            yield {"type": "text", "text": part.text}
+
+    def _image(self, part: ImagePart) -> JSON:
+        if part.detail and part.detail != "auto":
+            self.ladder.lose("part image detail", part.where)
+        if isinstance(part.source, Inline) and part.source.media_type not in IMAGES and not self.native:
+            self.ladder.lose("part image of another type", part.where)
+        return self.own(part, {"type": "image", "source": self._source(part.source, "part image stored", part.where)})
+
+    def _source(self, source: Source, row: str, where: str) -> JSON:
+        if isinstance(source, Inline):
+            return {"type": "base64", "media_type": source.media_type, "data": source.data}
+        if isinstance(source, Remote):
+            return {"type": "url", "url": source.url}
+        if not self.native:
+            self.ladder.lose(row, where)
+        return {"type": "file", "file_id": source.id}
+
+    def _document(self, part: DocumentPart) -> JSON:
+        block: JSON = {"type": "document", "source": self._document_source(part)}
+        if part.name:
+            block["title"] = part.name
+        if part.context:
+            block["context"] = part.context
+        if part.citations:
+            block["citations"] = {"enabled": True}
+        return self.own(part, block)
+
+    def _document_source(self, part: DocumentPart) -> JSON:
+        source = part.source
+        if isinstance(source, tuple):
+            return {"type": "content", "content": [block for piece in source for block in self._given(piece)]}
+        text = source if isinstance(source, str) else None
+        if isinstance(source, Inline) and source.media_type != PDF and not self.native:
+            text = plain_text(source)
+            if text is None:
+                self.ladder.lose("part document of another type", part.where)
+        if text is not None:
+            return {"type": "text", "media_type": "text/plain", "data": text}
+        return {} if isinstance(source, str) else self._source(source, "part document stored", part.where)
+
+    def _result(self, part: ToolResultPart) -> JSON:
+        blocks = [block for piece in part.parts for block in self._given(piece)]
+        result: JSON = {"type": "tool_result", "tool_use_id": self.ids.id(part.id)}
+        if blocks or not self.native:
+            result["content"] = _content(blocks)
+        if part.is_error:
+            result["is_error"] = True
+        return self.own(part, result)
+
+    def _call(self, part: ToolUsePart) -> JSON:
+        tool = OfferedTool(part.name, part.namespace, part.kind, wrapped=part.kind is ToolKind.CUSTOM)
+        name = self.names.see(tool)
+        call = {"type": "tool_use", "id": self.ids.id(part.id), "name": name, "input": self._arguments(part)}
+        return self.own(part, call)
+
+    def _arguments(self, part: ToolUsePart) -> Mapping[str, Any]:
+        if isinstance(part.arguments, Mapping):
+            return part.arguments
+        if part.kind is ToolKind.CUSTOM:
+            return {"input": part.arguments}
+        if not part.arguments.strip():
+            return {}
+        try:
+            found = exact(part.arguments)
+        except ValueError:
+            found = None
+        if isinstance(found, Mapping):
+            return found
+        self.ladder.lose("part arguments", part.where)
+        return {"_raw": part.arguments}
+
+    def _reasoning(self, part: ReasoningPart) -> Iterator[JSON]:
+        """Reasoning goes back to the provider that sealed it, in this dialect as it came, else nowhere."""
+        if self.native and not envelope.is_sealed(part.opaque):
+            if part.redacted:
+                yield self.own(part, {"type": "redacted_thinking", "data": part.opaque})
+            elif part.opaque:
+                yield self.own(part, {"type": "thinking", "thinking": part.text, "signature": part.opaque})
+            else:  # nobody signed it: it came from elsewhere, through us
+                self.ladder.lose("part reasoning", part.where)
+            return
+        sealed = envelope.open(part.opaque, upstream=self.options.upstream, text=part.text)
+        if sealed is not None and isinstance(piece := _loads(sealed.blob), Mapping):
+            yield dict(piece)
+        else:
+            self.ladder.lose("part reasoning", part.where)
+
+
+def _loads(text: str) -> Any:
+    try:
+        return loads(text)
+    except ValueError:
+        return None
+
+
+def _content(blocks: list[JSON]) -> str | list[JSON]:
+    """One plain text as a string; else the blocks."""
+    if not blocks:
+        return ""
+    if len(blocks) == 1 and set(blocks[0]) == {"type", "text"}:
+        return str(blocks[0]["text"])
+    return blocks

@@ -1,0 +1,285 @@
+"""Building a Messages request."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from pipeline.effort import OFF, budget_of_effort, effort_of, effort_under
+from pipeline.events import ToolKind
+from pipeline.ladder import Ladder, Rule
+from pipeline.ledger import Ledger
+from pipeline.limits import DEFAULT_LIMITS, Limits
+from pipeline.request import (
+    DEFAULT_OPTIONS,
+    Choosing,
+    FunctionTool,
+    OutputKind,
+    Request,
+    RequestOptions,
+    ServerTool,
+    Tool,
+    WebSearch,
+)
+from pipeline.toolnames import (
+    MANY,
+    NOTHING,
+    WRAPPED_SCHEMA,
+    BuiltRequest,
+    CallIds,
+    OfferedTool,
+    ToolNames,
+    description_of,
+    wrapped_description,
+)
+from pipeline.turns import bind
+from stages.dialects.messages.request_blocks import JSON, BlockWriter
+from stages.dialects.messages.request_tables import (
+    BARRED,
+    ID_CHARS,
+    LEAST_BUDGET,
+    NAME,
+    NAME_CHARS,
+    STAGE,
+    WRITE,
+)
+
+_ABSENT = ("seed", "frequency_penalty", "presence_penalty", "logit_bias", "logprobs", "cache_key", "verbosity")
+_MODES = {Choosing.AUTO: "auto", Choosing.ANY: "any", Choosing.NONE: "none", Choosing.ONE: "tool"}
+_EFFORTS = {"minimal": "low"}
+_TIERS = {"default": "standard_only"}
+_JSON_ONLY = "Answer with one JSON object and nothing else."
+
+
+def build(
+    request: Request, *, ledger: Ledger, limits: Limits = DEFAULT_LIMITS, options: RequestOptions = DEFAULT_OPTIONS
+) -> BuiltRequest:
+    """The Messages body for a request, and the map that its answer is read with.
+
+    Raises `ClientError` naming the client's member that cannot be honoured and must not be dropped.
+    """
+    return _Builder(request, Ladder(STAGE, WRITE, ledger, options.strict), options).build()
+
+
+class _Builder:
+    """Builds one body."""
+
+    def __init__(self, request: Request, ladder: Ladder, options: RequestOptions) -> None:
+        self.request = request
+        self.ladder = ladder
+        self.options = options
+        self.native = request.dialect == NAME
+        self.names = ToolNames(MANY, NOTHING) if self.native else ToolNames(NAME_CHARS, BARRED)
+        self.ids = CallIds(MANY, NOTHING) if self.native else CallIds(ID_CHARS, BARRED)
+        self.writer = BlockWriter(ladder, self.names, self.ids, options, self.native)
+
+    def build(self) -> BuiltRequest:
+        """The body and its map."""
+        request = self.request
+        if not self.native:
+            self.ladder.settle(request.losses)
+        body: JSON = {**request.extras, **(request.private if self.native else {})}
+        body["model"] = self.options.model or request.model
+        tools = self._tools()
+        self._conversation(body)
+        self._bounds(body)
+        self._thinking(body)
+        self._form(body)
+        self._sampling(body)
+        if tools:
+            body["tools"] = tools
+            self._choice(body)
+        self._account(body)
+        if request.stream:
+            body["stream"] = True
+        return BuiltRequest(body, self.names.map(self.ids))
+
+    def _lose(self, member: str, row: str = "") -> Rule:
+        return self.ladder.lose(row or member, self.request.path(member))
+
+    def _conversation(self, body: JSON) -> None:
+        request = self.request
+        system, turns = (request.system, request.turns) if self.native else request.instructions()
+        blocks = self.writer.system(system)
+        if request.output is not None and request.output.kind is OutputKind.JSON:
+            self._lose("output", "output json")
+            blocks.append({"type": "text", "text": _JSON_ONLY})
+        if blocks:
+            plain = len(blocks) == 1 and set(blocks[0]) == {"type", "text"}
+            body["system"] = blocks[0]["text"] if plain else blocks
+        body["messages"] = self.writer.messages(turns if self.native else bind(turns, self.ladder))
+
+    def _tools(self) -> list[JSON]:
+        choice = self.request.tool_choice
+        allowed = None if choice is None else choice.allowed
+        described: set[str] = set()
+        out = []
+        for tool in self.request.tools:
+            if not isinstance(tool, ServerTool) and allowed is not None and (tool.namespace, tool.name) not in allowed:
+                continue
+            if self.native and "tool_addition" in tool.private:
+                continue  # it stands in the conversation
+            if (written := self._tool(tool, described)) is not None:
+                out.append(written)
+        return out
+
+    def _tool(self, tool: Tool, described: set[str]) -> JSON | None:
+        if isinstance(tool, ServerTool):
+            if self.native:
+                return dict(tool.payload)
+            if tool.search is not None and self.options.web_search:
+                return _search(tool.search)
+            self.ladder.follow(tool.loss.row, tool.loss.where)
+            return None
+        description = description_of(tool, self.request.namespaces, described)
+        if isinstance(tool, FunctionTool):
+            return self._function(tool, description)
+        name = self.names.offer(OfferedTool(tool.name, tool.namespace, ToolKind.CUSTOM, wrapped=True))
+        self.ladder.lose("tool grammar", tool.where)
+        written: JSON = {"name": name, "description": wrapped_description(tool, description)}
+        return self.writer.own(tool, {**written, "input_schema": WRAPPED_SCHEMA})
+
+    def _function(self, tool: FunctionTool, description: str) -> JSON:
+        written: JSON = {"name": self.names.offer(OfferedTool(tool.name, tool.namespace))}
+        if description:
+            written["description"] = description
+        schema = tool.schema
+        if not self.native and (schema is None or schema.get("type") != "object"):
+            schema = {"type": "object", "properties": {}} if schema is None else {**schema, "type": "object"}
+        if schema is not None:
+            written["input_schema"] = schema
+        if tool.strict or (self.native and tool.strict is not None):
+            written["strict"] = tool.strict
+        return self.writer.own(tool, written)
+
+    def _choice(self, body: JSON) -> None:
+        choice, parallel = self.request.tool_choice, self.request.parallel
+        if choice is None:
+            if parallel is False:
+                body["tool_choice"] = {"type": "auto", "disable_parallel_tool_use": True}
+            return
+        written: JSON = {**choice.extras, "type": _MODES[choice.mode]}
+        if choice.mode is Choosing.ONE:
+            written["name"] = self.names.name(choice.namespace, choice.name)
+            if choice.payload is not None or (written["name"] not in self.names.tools() and not self.native):
+                self._lose("tool_choice", "tool_choice hosted")
+                written = {"type": "auto"}
+        if written["type"] in ("any", "tool") and self._thinks(body) and not self.native:
+            self._lose("tool_choice", "tool_choice with thinking")
+            written = {"type": "auto"}
+        if parallel is not None and written["type"] != "none" and (not parallel or self.native):
+            written["disable_parallel_tool_use"] = not parallel
+        body["tool_choice"] = written
+
+    def _bounds(self, body: JSON) -> None:
+        request = self.request
+        given = request.max_tokens
+        body["max_tokens"] = self.options.max_tokens if given is None else given
+        stop = [text for text in request.stop if text.strip() or self.native]
+        if len(stop) != len(request.stop):
+            self._lose("stop", "stop of blanks")
+        if stop or (self.native and request.stop):
+            body["stop_sequences"] = stop
+        if request.choices is not None and request.choices != 1:
+            self._lose("choices")
+        for member in _ABSENT:
+            if getattr(request, member) is not None:
+                self._lose(member)
+
+    def _thinking(self, body: JSON) -> None:
+        reasoning = self.request.reasoning
+        own = reasoning.private.get("thinking") if reasoning is not None else None
+        if self.native and self.options.effort is None:
+            if own is not None:
+                body["thinking"] = own
+            return
+        effort = effort_under(reasoning, self.options)
+        if self.options.effort == "" or (not effort and (reasoning is None or not reasoning.enabled)):
+            return
+        if effort == OFF:
+            body["thinking"] = {"type": "disabled"}
+            return
+        if self.options.thinking_budget:
+            self._budget(body, effort)
+        else:
+            body["thinking"] = {"type": "adaptive"}
+            if effort:
+                body["output_config"] = {**_config(body), "effort": _EFFORTS.get(effort, effort)}
+        if reasoning is not None and reasoning.summary and "thinking" in body:
+            body["thinking"]["display"] = "omitted" if reasoning.summary == "omitted" else "summarized"
+
+    def _budget(self, body: JSON, effort: str) -> None:
+        """Thinking by a budget, which must stay below the bound on the whole answer."""
+        if _in_tool_loop(body["messages"]):
+            self._lose("reasoning", "reasoning in a tool loop")
+            return
+        reasoning = self.request.reasoning
+        asked = None if reasoning is None or effort != effort_of(reasoning) else reasoning.budget
+        budget = max(LEAST_BUDGET, asked or budget_of_effort(effort or "medium"))
+        if budget >= body["max_tokens"]:
+            body["max_tokens"] += budget
+        body["thinking"] = {"type": "enabled", "budget_tokens": budget}
+
+    def _thinks(self, body: JSON) -> bool:
+        thinking = body.get("thinking")
+        return isinstance(thinking, dict) and thinking.get("type") != "disabled"
+
+    def _form(self, body: JSON) -> None:
+        output = self.request.output
+        if self.native or output is None or output.kind is not OutputKind.SCHEMA:
+            return
+        if output.name:
+            self._lose("output", "output.name")
+        form = {**output.extras, "type": "json_schema", "schema": output.schema or {"type": "object"}}
+        body["output_config"] = {**_config(body), "format": form}
+
+    def _sampling(self, body: JSON) -> None:
+        request = self.request
+        for member in ("temperature", "top_p", "top_k"):
+            value = getattr(request, member)
+            if value is None:
+                continue
+            if not self.native and not self.options.sampling:
+                self._lose(member, "sampling")
+                continue
+            if not self.native and self._thinks(body) and value != 1:
+                self._lose(member, "sampling with thinking")
+                continue
+            if member == "temperature" and value > 1 and not self.native:
+                self._lose(member, "temperature above one")
+                value = 1
+            body[member] = value
+
+    def _account(self, body: JSON) -> None:
+        request = self.request
+        if request.user is not None and not self.native:
+            body["metadata"] = {"user_id": request.user}
+        if request.metadata:
+            self._lose("metadata")
+        if request.cache is not None and (mark := self.writer.mark(request.cache)) is not None:
+            body["cache_control"] = mark
+        if request.store:
+            self._lose("store")
+        if request.service_tier is not None:
+            body["service_tier"] = _TIERS.get(request.service_tier, "auto")
+
+
+def _config(body: JSON) -> JSON:
+    config = body.get("output_config")
+    return config if isinstance(config, dict) else {}
+
+
+def _search(search: WebSearch) -> JSON:
+    written: JSON = {"type": "web_search_20250305", "name": "web_search"}
+    if search.allowed_domains:
+        written["allowed_domains"] = list(search.allowed_domains)
+    if search.location:
+        written["user_location"] = {"type": "approximate", **search.location}
+    return written
+
+
+def _in_tool_loop(messages: Sequence[Any]) -> bool:
+    """Whether the last message answers calls of a turn that does not begin with thinking."""
+    said = [message["content"] for message in messages if message["role"] == "assistant"]
+    last = messages[-1]["content"] if messages else ""
+    if not said or not isinstance(last, list) or not any(block["type"] == "tool_result" for block in last):
+        return False
+    return not isinstance(said[-1], list) or said[-1][0]["type"] not in ("thinking", "redacted_thinking")

@@ -1,0 +1,195 @@
+"""Reading the blocks of a Messages request."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from attrs import evolve
+
+from pipeline.errors import ClientError
+from pipeline.jsontext import dumps
+from pipeline.ladder import Loss, Reading
+from pipeline.limits import Limits
+from pipeline.members import Members
+from pipeline.request import (
+    CacheHint,
+    DocumentPart,
+    ImagePart,
+    Inline,
+    Part,
+    ReasoningPart,
+    Remote,
+    ResultPart,
+    ServerPart,
+    Source,
+    Stored,
+    TextPart,
+    ToolResultPart,
+    ToolUsePart,
+)
+from stages.dialects.messages.request_tables import BLOCK_OWN, ROW_OF_BLOCK
+
+
+def content(members: Members, reading: Reading, limits: Limits, name: str = "content") -> tuple[Part, ...]:
+    """The parts of a message's content: a string, or blocks."""
+    found = members.value.get(name)
+    if isinstance(found, str):
+        return (TextPart(found, where=members.path(name)),)
+    return tuple(block(item, reading, limits) for item in members.objects(name))
+
+
+def block(members: Members, reading: Reading, limits: Limits) -> Part:
+    """The part that a block is; one that nobody here knows is kept whole.
+
+    Raises `ClientError` naming the member that is not as it must be.
+    """
+    kind = members.need("type")
+    if (read := _READERS.get(kind)) is not None:
+        return read(members, reading, limits)
+    row = ROW_OF_BLOCK.get(kind)
+    if row is None:
+        loss = Loss(
+            members.path("type"), evolve(reading.rows["block of unknown type"], reason=f"unknown block {kind!r}")
+        )
+        return ServerPart(members.value, loss, where=members.where)
+    return ServerPart(members.value, reading.loss(row, members.where), _shown(kind, members), where=members.where)
+
+
+def cache(members: Members) -> CacheHint | None:
+    """The cache hint of a block, a tool or the body."""
+    found = members.object("cache_control")
+    return None if found is None else CacheHint(found.text("ttl"), found.where)
+
+
+def _text(members: Members, reading: Reading, limits: Limits) -> TextPart:
+    if not isinstance(members.value.get("text"), str):
+        raise ClientError(f"{members.path('text')}: must be a string")
+    rest = reading.rest(members, ("type", "text", "cache_control"), BLOCK_OWN)
+    return TextPart(members.text("text"), cache=cache(members), **rest)
+
+
+def _image(members: Members, reading: Reading, limits: Limits) -> ImagePart:
+    rest = reading.rest(members, ("type", "source", "cache_control"), BLOCK_OWN)
+    source = members.object("source")
+    if source is None:
+        raise ClientError(f"{members.path('source')}: is required")
+    return ImagePart(_source(source), cache=cache(members), **rest)
+
+
+def _document(members: Members, reading: Reading, limits: Limits) -> DocumentPart:
+    rest = reading.rest(members, ("type", "source", "title", "context", "citations", "cache_control"), {})
+    source = members.object("source")
+    if source is None:
+        raise ClientError(f"{members.path('source')}: is required")
+    citations = members.object("citations")
+    return DocumentPart(
+        _document_source(source, reading, limits),
+        members.text("title"),
+        members.text("context"),
+        citations is not None and citations.flag("enabled") is True,
+        cache=cache(members),
+        **rest,
+    )
+
+
+def _document_source(
+    source: Members, reading: Reading, limits: Limits
+) -> Source | str | tuple[TextPart | ImagePart, ...]:
+    kind = source.need("type")
+    if kind == "text":
+        return source.text("data")
+    if kind == "content":
+        parts = content(source, reading, limits)
+        return tuple(part for part in parts if isinstance(part, TextPart | ImagePart))
+    return _source(source)
+
+
+def _source(source: Members) -> Source:
+    kind = source.need("type")
+    if kind == "base64":
+        return Inline(source.need("media_type"), source.text("data"))
+    if kind == "url":
+        return Remote(source.need("url"))
+    if kind == "file":
+        return Stored(source.need("file_id"))
+    raise ClientError(f"{source.path('type')}: unknown source, must be one of base64, url, file, text, content")
+
+
+def _thinking(members: Members, reading: Reading, limits: Limits) -> ReasoningPart:
+    rest = reading.rest(members, ("type", "thinking", "signature"), {})
+    return ReasoningPart(members.text("thinking"), members.text("signature"), **rest)
+
+
+def _redacted(members: Members, reading: Reading, limits: Limits) -> ReasoningPart:
+    rest = reading.rest(members, ("type", "data"), {})
+    return ReasoningPart("", members.text("data"), True, **rest)
+
+
+def _tool_use(members: Members, reading: Reading, limits: Limits) -> ToolUsePart:
+    rest = reading.rest(members, ("type", "id", "name", "input", "cache_control"), BLOCK_OWN)
+    given = members.value.get("input")
+    if given is not None and not isinstance(given, Mapping):
+        raise ClientError(f"{members.path('input')}: must be an object")
+    return ToolUsePart(
+        call_id(members, "id", limits),
+        members.need("name"),
+        {} if given is None else given,
+        cache=cache(members),
+        **rest,
+    )
+
+
+def _tool_result(members: Members, reading: Reading, limits: Limits) -> ToolResultPart:
+    rest = reading.rest(members, ("type", "tool_use_id", "content", "is_error", "cache_control"), BLOCK_OWN)
+    parts: list[ResultPart] = []
+    for part in content(members, reading, limits):
+        if not isinstance(part, ResultPart):
+            raise ClientError(f"{part.where}.type: cannot stand in a tool's result")
+        parts.append(part)
+    return ToolResultPart(
+        call_id(members, "tool_use_id", limits),
+        tuple(parts),
+        members.flag("is_error") is True,
+        cache=cache(members),
+        **rest,
+    )
+
+
+def call_id(members: Members, name: str, limits: Limits) -> str:
+    """The id of a tool call."""
+    found = members.need(name).strip()
+    if len(found) > limits.id_chars:
+        raise ClientError(f"{members.path(name)}: is longer than {limits.id_chars} characters")
+    return found
+
+
+def _shown(kind: str, members: Members) -> str:
+    """What a block that only this dialect has reads as elsewhere."""
+    if kind == "search_result":
+        text = "\n".join(item.text("text") for item in members.objects("content"))
+        return f"{members.text('title')}\n{members.text('source')}\n\n{text}".strip()
+    if kind == "tool_reference":
+        return f"The tool {members.text('tool_name')} is loaded."
+    if kind == "browser_state":
+        return f"[browser: {dumps(members.value.get('tabs')).decode()}]"
+    if kind == "container_upload":
+        return "[a file was uploaded for a tool that is not available]"
+    if kind == "compaction":
+        return members.text("content")
+    return ""
+
+
+_READERS: Mapping[str, Callable[[Members, Reading, Limits], Part]] = {
+    "text": _text,
+    "image": _image,
+    "document": _document,
+    "thinking": _thinking,
+    "redacted_thinking": _redacted,
+    "tool_use": _tool_use,
+    "tool_result": _tool_result,
+}
+
+
+def tool_of_addition(payload: Mapping[str, Any]) -> Any:
+    """The definition of a tool that a block adds to those offered; None if it only names one."""
+    tool = payload.get("tool")
+    return tool.get("definition") if isinstance(tool, Mapping) and tool.get("type") == "tool_definition" else None

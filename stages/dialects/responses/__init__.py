@@ -1,0 +1,83 @@
+"""OpenAI Responses, in every flavour that servers speak."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from attrs import frozen
+
+from pipeline.dialect import RequestFacts
+from pipeline.errors import STATUS, UpstreamError
+from pipeline.events import Event, Frame, StreamError
+from pipeline.jsontext import loads
+from pipeline.ledger import Ledger
+from pipeline.limits import Limits
+from pipeline.message import Message
+from pipeline.request import Request, RequestOptions
+from pipeline.stage import Stage
+from pipeline.toolnames import BuiltRequest, RequestMap
+from stages.dialects.responses import body, errors, request
+from stages.dialects.responses.encode import ResponsesEncoder
+from stages.dialects.responses.normalize import DONE, ResponsesNormalizer
+from stages.dialects.responses.offered import echo_of, offered_tools
+
+
+@frozen
+class Responses:
+    """Hands out the rooms of this dialect."""
+
+    name: str = "responses"
+    path: str = "responses"
+    sentinels: tuple[bytes, ...] = (DONE,)
+
+    def facts(self, request: Mapping[str, Any]) -> RequestFacts:
+        """What a client's request body says that the answer's stages need; what is odd in it counts as absent."""
+        model = request.get("model")
+        return RequestFacts(
+            model=model if isinstance(model, str) else "",
+            stream=request.get("stream") is True,
+            map=RequestMap(tools=offered_tools(request)),
+            echo=echo_of(request),
+        )
+
+    def parse(self, body: Mapping[str, Any], *, ledger: Ledger, limits: Limits) -> Request:
+        """A client's request. Raises `ClientError` naming the member that is wrong or cannot be honoured."""
+        return request.parse(body, ledger=ledger, limits=limits)
+
+    def build(self, asked: Request, *, ledger: Ledger, limits: Limits, options: RequestOptions) -> BuiltRequest:
+        """The body to send up. Raises `ClientError` naming the client's member that cannot be honoured."""
+        return request.build(asked, ledger=ledger, limits=limits, options=options)
+
+    def headers(self, key: str) -> Mapping[str, str]:
+        """The key."""
+        return {"authorization": f"Bearer {key}"}
+
+    def normalizer(self, *, facts: RequestFacts, ledger: Ledger, limits: Limits) -> Stage[Frame, Event]:
+        """Fresh, for one stream of this dialect's answers."""
+        return ResponsesNormalizer(facts=facts, ledger=ledger, limits=limits)
+
+    def encoder(self, *, facts: RequestFacts, ledger: Ledger, limits: Limits) -> Stage[Event, Frame]:
+        """Fresh, for one stream of answers in this dialect."""
+        return ResponsesEncoder(facts=facts, ledger=ledger)
+
+    def read_body(self, answer: bytes, *, facts: RequestFacts, ledger: Ledger, limits: Limits) -> Message:
+        """The message of a whole answer. Raises `UpstreamError` if it is none."""
+        try:
+            parsed = loads(answer, limits.json_depth)
+        except ValueError as error:
+            raise UpstreamError("the upstream's answer is no JSON", code="invalid_json") from error
+        return body.read(parsed, facts=facts, ledger=ledger, limits=limits)
+
+    def write_body(self, message: Message, *, facts: RequestFacts, ledger: Ledger) -> Mapping[str, Any]:
+        """The body of a whole answer."""
+        return body.write(message, facts=facts, ledger=ledger)
+
+    def read_error(self, status: int, answer: Any) -> StreamError:
+        """The error that an upstream answered with."""
+        return errors.read_error(answer, status)
+
+    def write_error(self, error: StreamError, status: int) -> tuple[int, Mapping[str, Any]]:
+        """The status and the body of an error."""
+        return (status if status >= 400 else STATUS[error.kind]), errors.error_body(error)
+
+
+DIALECT = Responses()

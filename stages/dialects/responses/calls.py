@@ -1,0 +1,146 @@
+"""The calls of an output."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from attrs import define, field
+
+from pipeline.errors import LimitExceeded, UpstreamError
+from pipeline.events import ArgumentsDelta, Event, ToolKind, ToolUseBlock
+from pipeline.jsontext import dumps, is_object
+from stages.dialects.responses.items import CUT_STATUSES, Item
+from stages.dialects.responses.voice import Said, Voice
+
+CALL_KINDS = {"function_call": ToolKind.FUNCTION, "custom_tool_call": ToolKind.CUSTOM}
+MEMBERS = {ToolKind.FUNCTION: "arguments", ToolKind.CUSTOM: "input"}
+"""Where the text of a call stands."""
+
+
+@define(eq=False)
+class CallItem(Item):
+    """A call of a tool that the client runs.
+
+    It begins when its name is known; what came before waits, within a bound. It ends as soon as the server says that
+    it is whole, and it is. Until the end of the message nothing is said of a call that was cut: an error may follow,
+    and then the call stays open.
+    """
+
+    kind: ToolKind = ToolKind.FUNCTION
+    voice: Voice = field(init=False, factory=lambda: Voice(ArgumentsDelta))
+    call_id: str = field(init=False, default="")
+    """What its result will name."""
+    _name: str = field(init=False, default="")
+    _waiting: list[str] = field(init=False, factory=list)
+    _cut: bool = field(init=False, default=False)
+    """The server said that it is not whole."""
+
+    def add(self, text: str, out: list[Event]) -> Said | None:
+        """More of its arguments."""
+        if self.voice.stopped:
+            if text.strip():
+                self.writer.lose("arguments", "they came after the end of their call")
+            return None
+        if shown := self.voice.add(0, text):
+            self._write(self.voice, shown, out)
+        return self.voice.said(0) if self.voice.index >= 0 else None
+
+    def arguments_done(self, event: Mapping[str, Any], out: list[Event]) -> None:
+        """Its arguments are whole."""
+        self._learn(event)
+        whole = self._text(event)
+        self._rest(self.voice, self.voice.rest(0, whole), out)
+        if self.voice.index >= 0 and self.kind is ToolKind.FUNCTION and is_object(whole, self.writer.limits.json_depth):
+            self._stop(self.voice, out, True)
+
+    def announce(self, item: Mapping[str, Any], out: list[Event]) -> None:
+        """Its name, and its id."""
+        self._learn(item)
+        if self._name:
+            self._open(out)
+
+    def snapshot(self, item: Mapping[str, Any], out: list[Event]) -> None:
+        if self.voice.index < 0:
+            self.kind = CALL_KINDS.get(str(item.get("type")), self.kind)
+        self.announce(item, out)
+        self._rest(self.voice, self.voice.rest(0, self._text(item)), out)
+        if item.get("namespace"):
+            self.writer.lose("namespace", "no event carries it")
+
+    def done(self, item: Mapping[str, Any], out: list[Event]) -> None:
+        self.ended = True
+        status, whole = item.get("status"), self._text(item)
+        self._cut = status in CUT_STATUSES
+        if self._cut or self.voice.index < 0 or not whole:
+            return  # what was cut, or is not told whole, may still be told more
+        said_whole = self.kind is ToolKind.CUSTOM or status == "completed"
+        if said_whole or is_object(whole, self.writer.limits.json_depth):
+            self._stop(self.voice, out, True)
+
+    def end(self, out: list[Event], *, complete: bool) -> None:
+        if self.voice.index < 0:
+            if self._name:
+                self._open(out)
+            elif complete:
+                raise UpstreamError("a tool call came without a name", code="nameless_tool_call")
+            else:
+                self.drop()
+                return
+        self.flush(out)
+        self._stop(self.voice, out, complete and not self._cut)
+
+    def drop(self) -> None:
+        """What waited for an identity that did not come."""
+        if self.voice.index < 0 and not self.voice.stopped:
+            self.voice.stopped = True
+            self.writer.lose("call", "cut before its name came")
+            self._release()
+
+    def agrees(self, item: Mapping[str, Any]) -> bool:
+        told = item.get("name")
+        return (not self._name or told in (self._name, None, "")) and self.voice.agrees([self._text(item)])
+
+    def voices(self) -> Iterable[Voice]:
+        return (self.voice,)
+
+    def _learn(self, said: Mapping[str, Any]) -> None:
+        """An id and a name, once they are told; an empty one says nothing."""
+        self.call_id = self.call_id or _word(said.get("call_id"))
+        self._name = self._name or _word(said.get("name"))
+        self.writer.ids.check(self.call_id, self._name)
+
+    def _open(self, out: list[Event]) -> None:
+        if self.voice.index >= 0:
+            return
+        name = self.call_id or self.id
+        self.writer.ids.check(name)
+        name = self.writer.ids.unique(name)
+        self.voice.index = self.writer.open(ToolUseBlock(name, self._name, self.kind), out)
+        self.writer.called = True
+        out.extend(ArgumentsDelta(self.voice.index, text) for text in self._waiting)
+        self._release()
+
+    def _write(self, voice: Voice, text: str, out: list[Event]) -> None:
+        if voice.index < 0:
+            self._wait(text)
+        elif text.strip() or not voice.stopped:
+            super()._write(voice, text, out)
+
+    def _wait(self, text: str) -> None:
+        self._waiting.append(text)
+        self.writer.held += len(text)
+        bound = self.writer.limits.held_bytes
+        if self.writer.held > bound:
+            raise LimitExceeded(f"more than {bound} bytes of arguments wait for their call's name", code="held_bytes")
+
+    def _release(self) -> None:
+        self.writer.held -= sum(map(len, self._waiting))
+        self._waiting.clear()
+
+    def _text(self, said: Mapping[str, Any]) -> str:
+        """The arguments that a snapshot tells, as text."""
+        value = said.get(MEMBERS[self.kind])
+        return dumps(value).decode() if isinstance(value, dict | list) else value if isinstance(value, str) else ""
+
+
+def _word(value: Any) -> str:
+    return value if isinstance(value, str) and not value.isspace() else ""

@@ -1,0 +1,328 @@
+"""A Responses stream, of any server, as canonical events."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+from attrs import define, field
+
+from pipeline.dialect import NO_REQUEST, RequestFacts
+from pipeline.errors import ErrorKind, PipelineError
+from pipeline.events import Carry, Event, Frame, MessageDelta, MessageStart, MessageStop, Ping, StopReason, StreamError
+from pipeline.ids import CallIds
+from pipeline.jsontext import is_whole, loads
+from pipeline.ledger import Ledger
+from pipeline.limits import DEFAULT_LIMITS, Limits
+from pipeline.payload import payloads
+from pipeline.stage import Stage
+from stages.dialects.responses.calls import CALL_KINDS, CallItem
+from stages.dialects.responses.errors import error_in, failed
+from stages.dialects.responses.items import NAME, STAGE, MessageItem, ReasoningItem, Writer
+from stages.dialects.responses.output import Output
+from stages.dialects.responses.usage import usage_of
+from stages.dialects.responses.voice import Said, Voice
+
+DONE: Final = b"[DONE]"
+"""No part of the dialect, but some servers send it behind the terminal."""
+
+TERMINALS: dict[str, str] = {
+    "response.completed": "completed",
+    "response.done": "completed",
+    "response.incomplete": "incomplete",
+    "response.failed": "failed",
+    "response.cancelled": "cancelled",
+}
+"""The events that end a stream, and the status that each stands for where the response has none."""
+
+FAILED: Final = frozenset({"failed", "cancelled"})
+
+STOP_REASONS: dict[str, StopReason] = {
+    "max_output_tokens": StopReason.MAX_TOKENS,
+    "max_tokens": StopReason.MAX_TOKENS,
+    "length": StopReason.MAX_TOKENS,
+    "context_length_exceeded": StopReason.CONTEXT_WINDOW,
+    "model_context_window_exceeded": StopReason.CONTEXT_WINDOW,
+    "content_filter": StopReason.REFUSAL,
+}
+"""Why a response is incomplete. A reason that is not here is a limit too, and is recorded."""
+
+TOLD: Final = frozenset({*TERMINALS.values(), "queued", "in_progress"})
+
+
+@define
+class ResponsesNormalizer(Stage[Frame, Event]):
+    """A Responses stream in canonical events: every item its own blocks, which may overlap.
+
+    Events are told by the `type` in their JSON alone. What deltas have not said is taken from whatever tells it later
+    (`*.done`, the item when it is done, the response at the end), once. Every frame makes at least one event. The
+    stream ends with a terminal event; EOF before one is a cut.
+    """
+
+    facts: RequestFacts = field(default=NO_REQUEST, kw_only=True)
+    ledger: Ledger = field(factory=Ledger, kw_only=True)
+    limits: Limits = field(default=DEFAULT_LIMITS, kw_only=True)
+    ended: bool = field(init=False, default=False)
+    _started: bool = field(init=False, default=False)
+    _writer: Writer = field(init=False)
+    _output: Output = field(init=False)
+    _key: tuple[Any, ...] | None = field(init=False, default=None)
+    """What the last delta named; the next one mostly names the same."""
+    _voice: Voice | None = field(init=False, default=None)
+    _said: Said | None = field(init=False, default=None)
+
+    def __attrs_post_init__(self) -> None:
+        self._writer = Writer(self.ledger, self.limits, CallIds(STAGE, self.ledger, self.limits))
+        self._output = Output(self._writer)
+
+    @property
+    def held(self) -> int:  # type: ignore[override]  # computed here, stored elsewhere
+        return self._writer.held
+
+    def receive(self, items: Sequence[Frame]) -> Sequence[Event]:
+        out: list[Event] = []
+        try:
+            for frame in items:
+                if self.ended:
+                    break
+                try:
+                    event = loads(frame.data, self.limits.json_depth)
+                except ValueError:
+                    event = None
+                if event is not None and self._key is not None and self._goes_on(event, out):
+                    continue
+                made = len(out)
+                if event is None:
+                    self._no_json(frame, out)
+                else:
+                    self._event(event, frame, out)
+                if len(out) == made:
+                    out.append(Carry(NAME, frame))
+        except PipelineError as error:
+            raise error.after(out) from error.__cause__
+        return out
+
+    def receive_eof(self, cause: StreamError | None = None) -> Sequence[Event]:
+        out: list[Event] = []
+        if not self.ended:
+            cut = StreamError(ErrorKind.CUT, "the upstream ended before its terminal event", "stream_cut", True)
+            self._fail(cause or cut, out)
+        return out
+
+    def whole(self, response: Mapping[str, Any]) -> Sequence[Event]:
+        """The events of a response that came as a whole, by the same rules."""
+        out: list[Event] = []
+        self._terminal(response, "completed", out)
+        return out
+
+    def _goes_on(self, event: Any, out: list[Event]) -> bool:
+        """Take the way of nearly every event: more of the text that the last delta was of."""
+        voice, said = self._voice, self._said
+        try:
+            text = event["delta"]
+            if voice is None or said is None or _key(event) != self._key or event.get("logprobs"):
+                return False
+            if not text or not (text.isascii() or is_whole(text)) or voice.halves.odd:
+                return False
+        except (LookupError, TypeError, AttributeError):
+            return False
+        said.add(text)
+        out.append(voice.make(voice.index, text))
+        return True
+
+    def _no_json(self, frame: Frame, out: list[Event]) -> None:
+        """A frame that is not one JSON text. A sentinel says nothing: the terminal event does."""
+        events, _ = payloads(frame.data, DONE, STAGE, self.ledger)
+        for event in events:
+            if not self.ended:
+                self._event(event, frame, out)
+
+    def _event(self, event: Any, frame: Frame, out: list[Event]) -> None:
+        self._key = None
+        kind = _string(event, "type") if isinstance(event, dict) else ""
+        if (step := _STEPS.get(kind)) is not None:
+            self._begin({}, out)
+            step(self, event, out)
+        elif kind in LIFE:
+            self._begin(_object(event.get("response")), out)
+        elif kind in TERMINALS:
+            self._terminal(_object(event.get("response")), TERMINALS[kind], out)
+        elif kind in PINGS:
+            out.append(Ping())
+        elif (error := error_in(event, frame.name)) is not None:
+            self._fail(error, out)
+        elif isinstance(event, dict) and event.get("object") == "response":
+            self._terminal(event, "completed", out)
+        elif not kind:
+            self.ledger.record(STAGE, "frame", "ignored", "JSON that is no event")
+
+    def _begin(self, response: Mapping[str, Any], out: list[Event]) -> None:
+        if self._started:
+            return
+        self._started = True
+        name, model, usage = response.get("id"), response.get("model"), response.get("usage")
+        out.append(
+            MessageStart(
+                name if isinstance(name, str) else "",
+                model if isinstance(model, str) and model else self.facts.model,
+                usage_of(usage) if isinstance(usage, dict) else self.facts.usage,
+            )
+        )
+
+    def _remember(self, event: Mapping[str, Any], voice: Voice, said: Said | None) -> None:
+        """What this delta was of, if what comes next for it needs no thought."""
+        if said is not None:
+            self._key, self._voice, self._said = _key(event), voice, said
+
+    def _announced(self, event: Mapping[str, Any], out: list[Event]) -> None:
+        if isinstance(item := event.get("item"), dict):
+            known = self._output.told(event, item, announced=True)
+            if isinstance(known, CallItem):
+                known.kind = CALL_KINDS[item["type"]]
+                known.announce(item, out)
+
+    def _item_done(self, event: Mapping[str, Any], out: list[Event]) -> None:
+        if isinstance(item := event.get("item"), dict):
+            known = self._output.told(event, item, announced=False)
+            known.snapshot(item, out)
+            known.done(item, out)
+
+    def _text(self, event: Mapping[str, Any], out: list[Event]) -> None:
+        item = self._output.about(MessageItem, event)
+        voice = item.refusal if event["type"] == REFUSAL_DELTA else item.text
+        if event.get("logprobs"):
+            self._writer.lose("logprobs", "no event carries them")
+        self._remember(event, voice, item.add(voice, _part(event), self._delta(event), out))
+
+    def _part_done(self, event: Mapping[str, Any], out: list[Event]) -> None:
+        part = event.get("part", event)
+        if not isinstance(part, dict):
+            return
+        if part.get("type") in REASONING_PARTS:
+            item = self._output.about(ReasoningItem, event)
+            item.part_done("content", _part(event), _string(part, "text"), out)
+        else:
+            self._output.about(MessageItem, event).part_done(_part(event), part, out)
+
+    def _annotation(self, event: Mapping[str, Any], out: list[Event]) -> None:
+        if isinstance(note := event.get("annotation"), dict):
+            self._output.about(MessageItem, event).annotate(_part(event), note, out)
+
+    def _reasoning(self, event: Mapping[str, Any], out: list[Event]) -> None:
+        item = self._output.about(ReasoningItem, event)
+        self._remember(event, item.voice, item.add(_member(event), _part(event), self._delta(event), out))
+
+    def _reasoning_done(self, event: Mapping[str, Any], out: list[Event]) -> None:
+        part = event.get("part", event)
+        item = self._output.about(ReasoningItem, event)
+        item.part_done(_member(event), _part(event), _string(_object(part), "text"), out)
+
+    def _arguments(self, event: Mapping[str, Any], out: list[Event]) -> None:
+        item = self._call(event)
+        self._remember(event, item.voice, item.add(self._delta(event), out))
+
+    def _delta(self, event: Mapping[str, Any]) -> str:
+        if not isinstance(event.get("delta"), str):
+            self._writer.lose("delta", "no text")
+        return _string(event, "delta")
+
+    def _arguments_done(self, event: Mapping[str, Any], out: list[Event]) -> None:
+        self._call(event).arguments_done(event, out)
+
+    def _call(self, event: Mapping[str, Any]) -> CallItem:
+        item = self._output.about(CallItem, event)
+        if not item.announcement and event["type"].startswith(CUSTOM_EVENTS):
+            item.kind = CALL_KINDS["custom_tool_call"]
+        return item
+
+    def _terminal(self, response: Mapping[str, Any], stands_for: str, out: list[Event]) -> None:
+        """The end: what the response tells and no event told, and how it ended."""
+        self._begin(response, out)
+        status = response.get("status")
+        status = status if status in TOLD else stands_for
+        output = response.get("output")
+        for item, told in self._output.match(output if isinstance(output, list) else ()):
+            item.snapshot(told, out)
+            item.done(told, out)
+        if status in FAILED or (response.get("error") and status != "completed"):
+            self._fail(failed(response), out)
+            return
+        for item in self._output.items:
+            item.settle(out, complete=status != "incomplete")
+        usage = response.get("usage")
+        out.append(
+            MessageDelta(
+                self._stop_reason(response, status), usage=usage_of(usage) if isinstance(usage, dict) else None
+            )
+        )
+        out.append(MessageStop())
+        self.ended = True
+
+    def _stop_reason(self, response: Mapping[str, Any], status: str) -> StopReason:
+        if status == "incomplete":
+            reason = STOP_REASONS.get(str(_object(response.get("incomplete_details")).get("reason")))
+            if reason is None:
+                self.ledger.record(STAGE, "incomplete_details.reason", "translated", "an unknown one is a limit")
+            return reason or StopReason.MAX_TOKENS
+        if status != "completed":
+            self.ledger.record(STAGE, "status", "translated", f"an answer that is {status} ends the turn")
+        if self._writer.called:
+            return StopReason.TOOL_USE
+        return StopReason.REFUSAL if self._writer.refused else StopReason.END_TURN
+
+    def _fail(self, error: StreamError, out: list[Event]) -> None:
+        self._output.flush(out)
+        out.append(error)
+        self.ended = True
+
+
+def _key(event: Mapping[str, Any]) -> tuple[Any, ...]:
+    """All that a delta says of what it is of."""
+    get = event.get
+    return (get("type"), get("output_index"), get("item_id"), get("content_index"), get("summary_index"))
+
+
+def _part(event: Mapping[str, Any]) -> int | None:
+    """The part that an event is of, or None if it names none."""
+    part = event.get("summary_index" if event["type"].startswith(SUMMARY_EVENTS) else "content_index")
+    return part if isinstance(part, int) and not isinstance(part, bool) else None
+
+
+def _member(event: Mapping[str, Any]) -> str:
+    return "summary" if event["type"].startswith(SUMMARY_EVENTS) else "content"
+
+
+def _string(said: Mapping[str, Any], member: str) -> str:
+    value = said.get(member)
+    return value if isinstance(value, str) else ""
+
+
+def _object(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+LIFE: Final = frozenset({"response.created", "response.queued", "response.in_progress"})
+PINGS: Final = frozenset({"keepalive", "ping"})
+REFUSAL_DELTA: Final = "response.refusal.delta"
+SUMMARY_EVENTS: Final = "response.reasoning_summary_"
+CUSTOM_EVENTS: Final = "response.custom_tool_call_input."
+REASONING_PARTS: Final = frozenset({"reasoning_text"})
+
+_STEPS: dict[str, Callable[[ResponsesNormalizer, Mapping[str, Any], list[Event]], None]] = {
+    "response.output_item.added": ResponsesNormalizer._announced,
+    "response.output_item.done": ResponsesNormalizer._item_done,
+    "response.output_text.delta": ResponsesNormalizer._text,
+    REFUSAL_DELTA: ResponsesNormalizer._text,
+    "response.output_text.done": ResponsesNormalizer._part_done,
+    "response.refusal.done": ResponsesNormalizer._part_done,
+    "response.content_part.done": ResponsesNormalizer._part_done,
+    "response.output_text.annotation.added": ResponsesNormalizer._annotation,
+    "response.reasoning_summary_text.delta": ResponsesNormalizer._reasoning,
+    "response.reasoning_text.delta": ResponsesNormalizer._reasoning,
+    "response.reasoning_summary_text.done": ResponsesNormalizer._reasoning_done,
+    "response.reasoning_text.done": ResponsesNormalizer._reasoning_done,
+    "response.reasoning_summary_part.done": ResponsesNormalizer._reasoning_done,
+    "response.reasoning_part.done": ResponsesNormalizer._reasoning_done,
+    "response.function_call_arguments.delta": ResponsesNormalizer._arguments,
+    "response.custom_tool_call_input.delta": ResponsesNormalizer._arguments,
+    "response.function_call_arguments.done": ResponsesNormalizer._arguments_done,
+    "response.custom_tool_call_input.done": ResponsesNormalizer._arguments_done,
+}

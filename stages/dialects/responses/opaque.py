@@ -1,0 +1,65 @@
+"""What brings a reasoning item back to the provider that made it, and the texts of one.
+
+As a signature (or the data of redacted reasoning) it is the whole item but for its `type`, as compact JSON:
+`{"id":"rs_1","summary":[{"type":"summary_text","text":"..."}],"encrypted_content":"..."}`. So the provider gets every
+member back as it was, its id and its blob together.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pipeline.jsontext import dumps, loads
+
+JOINT = "\n\n"
+"""What stands between two parts of a reasoning text."""
+
+PART_TYPES = {"summary": "summary_text", "content": "reasoning_text"}
+"""The type of the parts of each text that a reasoning item has."""
+
+BLOB = "encrypted_content"
+
+
+def proof_of(item: Mapping[str, Any]) -> str:
+    """The signature that a reasoning item is carried as; empty if it has no blob."""
+    blob = item.get(BLOB)
+    if not isinstance(blob, str) or not blob:
+        return ""
+    return dumps({name: value for name, value in item.items() if name != "type"}).decode()
+
+
+def item_of(signature: str) -> dict[str, Any] | None:
+    """The reasoning item that a signature carries, or None if it carries none."""
+    if not signature.startswith("{"):
+        return None
+    try:
+        item = loads(signature)
+    except ValueError:
+        return None
+    return {"type": "reasoning", **item} if proof_of(item) else None
+
+
+def reasoning_item(name: str, member: str, texts: Sequence[str], blob: str = "") -> dict[str, Any]:
+    """A reasoning item with the parts of its text in `member`: `summary` or `content`."""
+    item: dict[str, Any] = {"id": name, "type": "reasoning", "summary": []}
+    if texts:
+        item[member] = [{"type": PART_TYPES[member], "text": text} for text in texts]
+    if blob:
+        item[BLOB] = blob
+    return item
+
+
+def parts_of(item: Mapping[str, Any]) -> dict[str, list[str]]:
+    """The texts of a reasoning item's parts, empty ones too, by the member they stand in."""
+    return {member: _texts(item.get(member)) for member in PART_TYPES}
+
+
+def _texts(parts: Any) -> list[str]:
+    if isinstance(parts, str):
+        return [parts]
+    if not isinstance(parts, list):
+        return []
+    return [_text(part.get("text") if isinstance(part, dict) else part) for part in parts]
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else ""

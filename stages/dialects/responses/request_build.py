@@ -1,0 +1,286 @@
+"""Building a Responses request."""
+
+from typing import Any
+
+from pipeline.effort import OFF, effort_under
+from pipeline.events import ToolKind
+from pipeline.ladder import Ladder, Rule
+from pipeline.ledger import Ledger
+from pipeline.limits import DEFAULT_LIMITS, Limits
+from pipeline.request import (
+    DEFAULT_OPTIONS,
+    Choosing,
+    CustomTool,
+    FunctionTool,
+    OutputFormat,
+    OutputKind,
+    Request,
+    RequestOptions,
+    Role,
+    ServerTool,
+    Tool,
+    ToolChoice,
+    ToolUsePart,
+    WebSearch,
+)
+from pipeline.toolnames import BuiltRequest, CallIds, OfferedTool, ToolNames
+from pipeline.turns import bind, joined
+from stages.dialects.responses.request_items import JSON, ItemWriter
+from stages.dialects.responses.request_tables import (
+    ANY_ID,
+    BARRED,
+    ID_CHARS,
+    LEAST_TOKENS,
+    NAME,
+    NAME_CHARS,
+    STAGE,
+    USER_CHARS,
+    WRITE,
+)
+
+_ABSENT = ("top_k", "seed", "frequency_penalty", "presence_penalty", "logit_bias")
+_ENCRYPTED = "reasoning.encrypted_content"
+_LOGPROBS = "message.output_text.logprobs"
+_MODES = {Choosing.AUTO: "auto", Choosing.ANY: "required", Choosing.NONE: "none"}
+
+
+def build(
+    request: Request, *, ledger: Ledger, limits: Limits = DEFAULT_LIMITS, options: RequestOptions = DEFAULT_OPTIONS
+) -> BuiltRequest:
+    """The Responses body for a request, and the map that its answer is read with.
+
+    Raises `ClientError` naming the client's member that cannot be honoured and must not be dropped.
+    """
+    return _Builder(request, Ladder(STAGE, WRITE, ledger, options.strict), options).build()
+
+
+class _Builder:
+    """Builds one body."""
+
+    def __init__(self, request: Request, ladder: Ladder, options: RequestOptions) -> None:
+        self.request = request
+        self.ladder = ladder
+        self.options = options
+        self.native = request.dialect == NAME
+        self.names = ToolNames(NAME_CHARS, BARRED)
+        self.ids = CallIds(ID_CHARS, ANY_ID)
+
+    def build(self) -> BuiltRequest:
+        """The body and its map."""
+        request = self.request
+        if not self.native:
+            self.ladder.settle(request.losses)
+        body: JSON = {**request.extras, **(request.private if self.native else {})}
+        body["model"] = self.options.model or request.model
+        tools = self._tools()
+        self._conversation(body)
+        if tools:
+            body["tools"] = tools
+        if tools or self.native:
+            self._choice(body)
+        self._bounds(body)
+        self._reasoning(body)
+        self._text(body)
+        self._account(body)
+        if request.stream:
+            body["stream"] = True
+        return BuiltRequest(body, self.names.map(self.ids))
+
+    def _lose(self, member: str, row: str = "") -> Rule:
+        return self.ladder.lose(row or member, self.request.path(member))
+
+    def _conversation(self, body: JSON) -> None:
+        request = self.request
+        system, turns = (request.system, request.turns) if self.native else request.instructions()
+        if text := "\n\n".join(text for turn in system if (text := joined(turn.parts))):
+            body["instructions"] = text
+        kinds = {part.id: part.kind for part in request.parts() if isinstance(part, ToolUsePart)}
+        writer = ItemWriter(self.ladder, self.names, self.ids, self.options, self.native, kinds)
+        for node in (*system, *(part for turn in system for part in turn.parts)):
+            writer.own(node, {})
+        if turns and turns[-1].role is Role.ASSISTANT and not self.native:
+            self.ladder.lose("turns.prefill", turns[-1].where)
+        body["input"] = writer.items(turns if self.native else bind(turns, self.ladder))
+
+    def _tools(self) -> list[JSON]:
+        out: list[JSON] = []
+        spaces: dict[str, JSON] = {}
+        for tool in self.request.tools:
+            written = None if self.native and "late" in tool.private else self._tool(tool)
+            if written is None:
+                continue
+            space = "" if isinstance(tool, ServerTool) else written.pop("namespace", tool.namespace)
+            if not self.native or not space:
+                out.append(written)
+                continue
+            if space not in spaces:
+                description = self.request.namespaces.get(space, "")
+                spaces[space] = {"type": "namespace", "name": space, "description": description, "tools": []}
+                out.append(spaces[space])
+            spaces[space]["tools"].append(written)
+        return out
+
+    def _tool(self, tool: Tool) -> JSON | None:
+        if isinstance(tool, ServerTool):
+            if self.native:
+                return dict(tool.payload)
+            if tool.search is not None and self.options.web_search:
+                return _search(tool.search)
+            self.ladder.follow(tool.loss.row, tool.loss.where)
+            return None
+        if tool.cache is not None and not self.native:
+            self.ladder.lose("part cache", tool.cache.where)
+        kind = ToolKind.FUNCTION if isinstance(tool, FunctionTool) else ToolKind.CUSTOM
+        name = tool.name if self.native else self.names.offer(OfferedTool(tool.name, tool.namespace, kind))
+        written: JSON = {**(tool.private if self.native else {}), **tool.extras, "name": name}
+        if tool.description:
+            written["description"] = tool.description
+        written.update(self._function(tool) if isinstance(tool, FunctionTool) else _custom(tool))
+        return written
+
+    def _function(self, tool: FunctionTool) -> JSON:
+        schema = tool.schema
+        if schema is None and not self.native:
+            schema = {"type": "object", "properties": {}}
+        strict = tool.strict if self.native else tool.strict is True
+        return {"type": "function", "parameters": schema, "strict": strict}
+
+    def _choice(self, body: JSON) -> None:
+        choice = self.request.tool_choice
+        asked = self.native or choice is None or choice.mode is not Choosing.NONE
+        if self.request.parallel is not None and asked:
+            body["parallel_tool_calls"] = self.request.parallel
+        if choice is not None and (written := self._choice_of(choice)) is not None:
+            body["tool_choice"] = written
+
+    def _choice_of(self, choice: ToolChoice) -> Any:
+        if self.native and (own := choice.payload or choice.private.get("tool_choice")) is not None:
+            return own
+        mode = _MODES.get(choice.mode)
+        offered = self.names.tools()
+        if choice.allowed is not None:
+            names = [name for key in choice.allowed if (name := self.names.name(*key)) in offered]
+            tools = [_named(name, offered[name].kind) for name in names]
+            return {"type": "allowed_tools", "mode": mode, "tools": tools} if tools else "none"
+        if mode is not None:
+            return mode
+        name = self.names.name(choice.namespace, choice.name)
+        if choice.payload is None and name in offered:
+            return _named(name, offered[name].kind)
+        self._lose("tool_choice", "tool_choice hosted")
+        return None
+
+    def _bounds(self, body: JSON) -> None:
+        request = self.request
+        if request.max_tokens is not None:
+            body["max_output_tokens"] = request.max_tokens
+            if request.max_tokens == 0 and not self.native:
+                self._lose("max_tokens", "max_tokens of zero")
+            if request.max_tokens < LEAST_TOKENS and not self.native:
+                self._lose("max_tokens", "max_tokens below sixteen")
+                body["max_output_tokens"] = LEAST_TOKENS
+        if request.stop:
+            self._lose("stop")
+        for member in ("temperature", "top_p"):
+            if (value := getattr(request, member)) is not None:
+                body[member] = value
+        for member in _ABSENT:
+            if getattr(request, member) is not None:
+                self._lose(member)
+        if request.choices is not None and request.choices != 1:
+            self._lose("choices")
+
+    def _reasoning(self, body: JSON) -> None:
+        """The effort, and a summary with every effort that is not off: without it the API shows no reasoning at all."""
+        policy, reasoning = self.options.effort, self.request.reasoning
+        if self.native and policy is None:
+            return
+        effort = effort_under(reasoning, self.options)
+        if policy == "" or (reasoning is None and not effort):
+            body.pop("reasoning", None)
+            return
+        own = body.get("reasoning")
+        written: JSON = dict(own) if isinstance(own, dict) and self.native else {}
+        if effort:
+            written["effort"] = effort
+        summary = reasoning.summary if reasoning is not None else ""
+        if effort != OFF and summary != "omitted":
+            written["summary"] = summary or "auto"
+        if written:
+            body["reasoning"] = written
+        if effort != OFF:
+            body["include"] = _with(body.get("include"), _ENCRYPTED)
+
+    def _text(self, body: JSON) -> None:
+        request = self.request
+        if self.native:
+            return
+        own = body.get("text")
+        text: JSON = dict(own) if isinstance(own, dict) else {}
+        if request.output is not None:
+            text["format"] = _format(request.output)
+        if request.verbosity is not None:
+            text["verbosity"] = request.verbosity
+        if text:
+            body["text"] = text
+        if request.logprobs is not None:
+            body["include"] = _with(body.get("include"), _LOGPROBS)
+            if request.logprobs:
+                body["top_logprobs"] = request.logprobs
+
+    def _account(self, body: JSON) -> None:
+        request = self.request
+        if request.metadata is not None:
+            body["metadata"] = dict(request.metadata)
+        if request.user is not None and not self.native:
+            body["safety_identifier"] = request.user_within(USER_CHARS)
+        if request.cache_key is not None:
+            body["prompt_cache_key"] = request.cache_key
+        if request.cache is not None:
+            self._lose("cache")
+        if request.service_tier is not None:
+            body["service_tier"] = request.service_tier
+        if request.store is not None or not self.native:
+            body["store"] = request.store is True
+
+
+def _custom(tool: CustomTool) -> JSON:
+    if tool.grammar is None:
+        return {"type": "custom"}
+    grammar = {"type": "grammar", "syntax": tool.grammar.syntax, "definition": tool.grammar.definition}
+    return {"type": "custom", "format": grammar}
+
+
+def _search(search: WebSearch) -> JSON:
+    written: JSON = {"type": "web_search"}
+    if search.allowed_domains:
+        written["filters"] = {"allowed_domains": list(search.allowed_domains)}
+    if search.location:
+        written["user_location"] = {"type": "approximate", **search.location}
+    return written
+
+
+def _named(name: str, kind: ToolKind) -> JSON:
+    return {"type": "custom" if kind is ToolKind.CUSTOM else "function", "name": name}
+
+
+def _with(given: object, word: str) -> list[Any]:
+    words = list(given) if isinstance(given, list) else []
+    return words if word in words else [*words, word]
+
+
+def _format(output: OutputFormat) -> JSON:
+    if output.kind is OutputKind.TEXT:
+        return {**output.extras, "type": "text"}
+    if output.kind is OutputKind.JSON:
+        return {**output.extras, "type": "json_object"}
+    schema: JSON = {
+        **output.extras,
+        "type": "json_schema",
+        "name": output.name or "output",
+        "schema": output.schema or {},
+    }
+    if output.description:
+        schema["description"] = output.description
+    schema["strict"] = True if output.strict is None else output.strict
+    return schema

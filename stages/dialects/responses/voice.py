@@ -1,0 +1,149 @@
+"""What has been said of an item, so that a snapshot of it adds only what is missing."""
+
+from collections.abc import Iterator, Sequence
+from zlib import crc32
+
+from attrs import define, field
+
+from pipeline.events import ArgumentsDelta, ReasoningDelta, RefusalDelta, TextDelta
+from pipeline.halves import Halves
+from pipeline.jsontext import whole_text
+
+PIECES = 32
+"""So many pieces are kept before they are summed up."""
+
+
+@define(eq=False)
+class Said:
+    """A text that was passed on. Its length and a checksum are kept, not the text."""
+
+    _chars: int = field(init=False, default=0)
+    _sum: int = field(init=False, default=0)
+    _pieces: list[str] = field(init=False, factory=list)
+
+    def __bool__(self) -> bool:
+        return bool(self._chars or self._pieces)
+
+    def add(self, text: str) -> None:
+        """Take note of a piece."""
+        self._pieces.append(text)
+        if len(self._pieces) >= PIECES:
+            self._sum_up()
+
+    def missing(self, whole: str) -> str | None:
+        """What `whole` has behind it, or None if it does not begin with it."""
+        self._sum_up()
+        if len(whole) < self._chars or crc32(_bytes(whole[: self._chars])) != self._sum:
+            return None
+        return whole[self._chars :]
+
+    def _sum_up(self) -> None:
+        text = "".join(self._pieces)
+        self._chars += len(text)
+        self._sum = crc32(_bytes(text), self._sum)
+        self._pieces.clear()
+
+
+@define(eq=False)
+class Voice:
+    """One text of an item and the block it is written to.
+
+    It has parts, told apart by their index; those that say something are joined. What names no part is passed on as it
+    is.
+    """
+
+    make: type[TextDelta] | type[RefusalDelta] | type[ReasoningDelta] | type[ArgumentsDelta]
+    joint: str = ""
+    """What stands between two parts."""
+    index: int = -1
+    """Its block's, or -1 while there is none."""
+    stopped: bool = False
+    halves: Halves = field(init=False, factory=Halves)
+    _parts: dict[int, Said] = field(init=False, factory=dict)
+    _loose: Said | None = field(init=False, default=None)
+    """What named no part."""
+    _last: int | None = field(init=False, default=None)
+    """The part that spoke last."""
+
+    def __bool__(self) -> bool:
+        """Whether anything was said."""
+        return self._loose is not None or self._last is not None
+
+    def said(self, part: int | None) -> Said:
+        """What was said of a part, or of none in particular."""
+        if part is None:
+            self._loose = self._loose or Said()
+            return self._loose
+        if (said := self._parts.get(part)) is None:
+            said = self._parts[part] = Said()
+        return said
+
+    def add(self, part: int | None, text: str) -> str:
+        """A delta, as it is passed on."""
+        text = self.halves.joined("", text)
+        if not text:
+            return ""
+        self.said(part).add(text)
+        return text if part is None else self._joined(part, text)
+
+    def rest(self, part: int | None, whole: str) -> str | None:
+        """What the whole text of a part has more than was said, as it is passed on; None if it says something else."""
+        if not whole:
+            return ""
+        self.halves.rest()  # the whole has the character
+        whole = whole_text(whole)
+        if self._loose is not None:
+            more = self._loose.missing(whole)
+            if more:
+                self._loose.add(more)
+            return more
+        part = (self._last or 0) if part is None else part
+        said = self.said(part)
+        more = said.missing(whole)
+        if not more:
+            return more
+        said.add(more)
+        return self._joined(part, more)
+
+    def rest_of(self, texts: Sequence[str]) -> Iterator[str | None]:
+        """The same for the whole texts of all parts, told in order."""
+        if not any(texts):
+            return
+        if (told := self._paired(texts)) is None:
+            yield None
+            return
+        for part, whole in told.items():
+            yield self.rest(part, whole)
+
+    def agrees(self, texts: Sequence[str]) -> bool:
+        """Whether what was said is the beginning of these texts, as far as they are told."""
+        return not any(texts) or self._paired(texts) is not None
+
+    def _paired(self, texts: Sequence[str]) -> dict[int | None, str] | None:
+        """The texts by the part that they tell, or None if they tell something else than what was said.
+
+        Their places are the parts' indexes, but for servers that count otherwise (vLLM); there the order tells.
+        """
+        texts = [whole_text(text) for text in texts]
+        spoken = [text for text in texts if text]
+        if self._loose is not None:
+            for whole in (self.joint.join(spoken), "".join(spoken)):
+                if self._loose.missing(whole) is not None:
+                    return {None: whole}
+            return None
+        heard = [part for part, said in self._parts.items() if said]
+        unheard = range(max(heard, default=-1) + 1, max(heard, default=-1) + 1 + len(spoken))
+        by_index: dict[int | None, str] = dict(enumerate(texts))
+        in_order: dict[int | None, str] = dict(zip([*heard, *unheard], spoken, strict=False))
+        for told in (by_index, in_order):
+            if all(self._parts[part].missing(told.get(part, "")) is not None for part in heard):
+                return told
+        return None
+
+    def _joined(self, part: int, text: str) -> str:
+        before, self._last = self._last, part
+        return text if before is None or before == part else self.joint + text
+
+
+def _bytes(text: str) -> bytes:
+    return text.encode("utf-8", "surrogatepass")

@@ -1,0 +1,133 @@
+"""Whole answers go through the same stages as streams: a body becomes events, events become a body."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from attrs import define, field
+
+from pipeline.errors import ErrorKind, LimitExceeded, UpstreamError
+from pipeline.events import (
+    ArgumentsDelta,
+    Carry,
+    Event,
+    MessageStop,
+    Ping,
+    ReasoningDelta,
+    RefusalDelta,
+    SignatureDelta,
+    StreamError,
+    TextDelta,
+)
+from pipeline.jsontext import JSONScanner, dumps
+from pipeline.limits import DEFAULT_LIMITS, Limits
+from pipeline.message import Message, assemble, disassemble
+from pipeline.outcome import Outcome
+from pipeline.stage import Stage
+
+SILENT = (Carry, Ping)
+"""What a message does not hold."""
+DELTAS = (TextDelta, RefusalDelta, ReasoningDelta, ArgumentsDelta)
+
+OVERHEAD = 100
+"""What an event takes besides its text, in bytes, or more."""
+
+
+@define
+class BodyReader(Stage[bytes, Event]):
+    """At the end, the events of the whole answer that the bytes are.
+
+    A JSON text shows its own end: one that lacks it was cut, and one that has it is whole, whatever broke then.
+
+    Raises `UpstreamError` if the bytes are no answer, `LimitExceeded` at `limits.answer_bytes`.
+    """
+
+    read: Callable[[bytes], Message]
+    limits: Limits = field(default=DEFAULT_LIMITS, kw_only=True)
+    ended: bool = field(init=False, default=False)
+    _body: bytearray = field(init=False, factory=bytearray)
+
+    @property
+    def held(self) -> int:  # type: ignore[override]  # computed here, stored elsewhere
+        return len(self._body)
+
+    def receive(self, items: Sequence[bytes]) -> Sequence[Event]:
+        for item in items:
+            self._body += item
+        if len(self._body) > self.limits.answer_bytes:
+            self._body.clear()
+            raise LimitExceeded(f"the answer is larger than {self.limits.answer_bytes} bytes", code="answer_bytes")
+        return ()
+
+    def receive_eof(self, cause: StreamError | None = None) -> Sequence[Event]:
+        self.ended = True
+        body = bytes(self._body)
+        self._body.clear()
+        try:
+            message = self.read(body)
+        except UpstreamError:
+            if (why := cause or _cut(body, self.limits)) is None:
+                raise
+            return (why,)
+        return (message.error,) if message.error is not None and not message.content else [*disassemble(message)]
+
+
+@define
+class BodyWriter(Stage[Event, bytes]):
+    """At the message's end, its whole body; of one that failed, nothing: `outcome` knows why.
+
+    At `limits.answer_bytes` the answer has failed.
+    """
+
+    write: Callable[[Message], Any]
+    outcome: Outcome
+    limits: Limits = field(default=DEFAULT_LIMITS, kw_only=True)
+    held: int = field(init=False, default=0)
+    ended: bool = field(init=False, default=False)
+    _events: list[Event] = field(init=False, factory=list)
+
+    def receive(self, items: Sequence[Event]) -> Sequence[bytes]:
+        if self.ended:
+            return ()
+        for event in items:
+            if isinstance(event, MessageStop):
+                return (dumps(self.write(assemble(self._end()))),)
+            if isinstance(event, StreamError):
+                self._end()
+                return ()
+            if not isinstance(event, SILENT):
+                self._events.append(event)
+                self.held += size_of(event)
+        if self.held > self.limits.answer_bytes:
+            bound = f"the answer is larger than {self.limits.answer_bytes} bytes"
+            self.outcome.note(StreamError(ErrorKind.LIMIT, bound, "answer_bytes"))
+            self._end()
+        return ()
+
+    def receive_eof(self, cause: StreamError | None = None) -> Sequence[bytes]:
+        self._end()
+        return ()
+
+    def _end(self) -> list[Event]:
+        events, self._events = self._events, []
+        self.held = 0
+        self.ended = True
+        return events
+
+
+def size_of(event: Event) -> int:
+    """About how many bytes an event takes while it is kept."""
+    if isinstance(event, SignatureDelta):
+        return OVERHEAD + len(event.signature)
+    if isinstance(event, DELTAS):
+        return OVERHEAD + len(event.text)
+    return OVERHEAD
+
+
+def _cut(body: bytes, limits: Limits) -> StreamError | None:
+    """What is said of an answer without an end, or none at all."""
+    text = body.decode("utf-8", "replace").strip()
+    if not text:
+        return StreamError(ErrorKind.CUT, "the upstream's answer is empty", "empty_answer", True)
+    if text[0] in "{[" and JSONScanner(limits.json_depth).feed(text) < 0:
+        return StreamError(ErrorKind.CUT, "the upstream's answer lacks its end", "answer_cut", True)
+    return None

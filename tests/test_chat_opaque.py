@@ -1,0 +1,108 @@
+"""Opaque reasoning of a Chat upstream: proofs and blobs, as its servers send them beside the text."""
+
+import json
+from typing import Any
+
+from pipeline.events import (
+    BlockStart,
+    BlockStop,
+    Carry,
+    Event,
+    ReasoningBlock,
+    ReasoningDelta,
+    RedactedReasoningBlock,
+    SignatureDelta,
+    TextBlock,
+    TextDelta,
+)
+from pipeline.testing import play
+from stages.dialects.chat.normalize import ChatNormalizer
+from tests.support import DONE, chunk, converted, finish, frame, read, reasoning, text
+
+SIGNED = {"type": "reasoning.text", "signature": "S", "format": "anthropic-claude-v1", "index": 0}
+HIDDEN = {"type": "reasoning.encrypted", "data": "E", "index": 0}
+
+
+def detail(*details: Any, **said: Any) -> dict[str, Any]:
+    """A chunk with reasoning details."""
+    return chunk({"reasoning_details": [*details], **said})
+
+
+def blob(detail: dict[str, Any]) -> str:
+    """What goes back of a detail."""
+    return json.dumps({"reasoning_details": [detail]}, separators=(",", ":"))
+
+
+def made(*items: Any) -> list[Event]:
+    """All events behind the start and before the finish."""
+    stage = ChatNormalizer()
+    _, *rest = [event for step in play(stage, *map(frame, items)) for event in step]
+    return [event for event in rest if not isinstance(event, Carry)]
+
+
+def test_a_signature_ends_the_reasoning_that_it_proves() -> None:
+    assert made(reasoning("A"), detail(SIGNED), text("b"), reasoning("C")) == [
+        BlockStart(0, ReasoningBlock()),
+        ReasoningDelta(0, "A"),
+        SignatureDelta(0, blob(SIGNED)),
+        BlockStop(0),
+        BlockStart(1, TextBlock()),
+        TextDelta(1, "b"),
+        BlockStart(2, ReasoningBlock()),
+        ReasoningDelta(2, "C"),
+    ]
+
+
+def test_a_signature_of_reasoning_that_is_not_shown_has_a_block_of_its_own() -> None:
+    assert made(detail(SIGNED)) == [
+        BlockStart(0, ReasoningBlock(splittable=False)),
+        SignatureDelta(0, blob(SIGNED)),
+        BlockStop(0),
+    ]
+    answer = read(converted(detail(SIGNED), text("b"), finish(), DONE))
+    assert [block[:2] for block in answer.blocks] == [["thinking", ""], ["text", "b"]]
+    assert len(answer.signatures) == 1
+
+
+def test_an_empty_signature_is_none() -> None:
+    assert made(detail({"text": "A", "signature": ""}), detail({"text": "B", "signature": ""})) == [
+        BlockStart(0, ReasoningBlock()),
+        ReasoningDelta(0, "A"),
+        ReasoningDelta(0, "B"),
+    ]
+
+
+def test_a_blob_is_a_redacted_block() -> None:
+    assert made(detail(HIDDEN), text("b"))[:2] == [BlockStart(0, RedactedReasoningBlock(blob(HIDDEN))), BlockStop(0)]
+
+
+def test_reasoning_told_beside_a_blob_comes_first() -> None:
+    assert made(detail(HIDDEN, reasoning="A")) == [
+        BlockStart(0, ReasoningBlock()),
+        ReasoningDelta(0, "A"),
+        BlockStart(1, RedactedReasoningBlock(blob(HIDDEN))),
+        BlockStop(1),
+    ]
+
+
+def test_each_signature_of_a_whole_answer_is_bound_to_its_own_text() -> None:
+    one, other = {"text": "A", "signature": "S"}, {"text": "B", "signature": "T"}
+    message = {"reasoning": "A\nB", "reasoning_details": [one, other], "content": "c"}
+    stage = ChatNormalizer(whole=True)
+    answer = {"id": "c", "choices": [{"message": message, "finish_reason": "stop"}]}
+    events = [event for step in play(stage, frame(answer), frame(DONE)) for event in step]
+    assert events[1:9] == [
+        BlockStart(0, ReasoningBlock()),
+        ReasoningDelta(0, "A"),
+        SignatureDelta(0, blob({"signature": "S"})),
+        BlockStop(0),
+        BlockStart(1, ReasoningBlock()),
+        ReasoningDelta(1, "B"),
+        SignatureDelta(1, blob({"signature": "T"})),
+        BlockStop(1),
+    ]
+
+
+def test_a_block_that_its_signature_ended_is_not_ended_again() -> None:
+    stops = [event for event in made(reasoning("A"), detail(SIGNED), finish(), DONE) if isinstance(event, BlockStop)]
+    assert stops == [BlockStop(0)]

@@ -1,0 +1,55 @@
+"""pipeline.failure: a provider's error object as an event."""
+
+from typing import Any
+
+import pytest
+
+from pipeline.errors import ErrorKind
+from pipeline.events import StreamError
+from pipeline.failure import failure, stated
+
+KINDS = {"busy": ErrorKind.OVERLOADED, "no_key": ErrorKind.AUTHENTICATION}
+NOTHING = "the upstream failed"
+
+
+def busy(message: str = "x", code: str = "busy") -> StreamError:
+    return StreamError(ErrorKind.OVERLOADED, message, code, retryable=True)
+
+
+@pytest.mark.parametrize(
+    ("error", "around", "read"),
+    [
+        ({"message": "x", "code": "busy"}, {}, busy()),
+        ({"message": "x", "type": "BUSY"}, {}, busy(code="BUSY")),
+        ({"message": "x", "status": "busy"}, {}, busy()),
+        ({"message": "x", "code": "odd", "type": "busy"}, {}, busy(code="odd")),
+        ([{"detail": "x", "code": "busy"}, {"message": "y"}], {}, busy()),
+        ("x", {"type": "busy"}, busy()),
+        ("x", {"type": "busy", "code": "c"}, busy(code="c")),
+        ({"message": "x", "code": 429}, {}, StreamError(ErrorKind.RATE_LIMIT, "x", "429", retryable=True)),
+        ({"message": "x", "code": "404"}, {}, StreamError(ErrorKind.NOT_FOUND, "x", "404")),
+        ({"message": "x", "status_code": 503}, {}, busy(code="503")),
+        ({"message": "x", "code": 1302}, {}, StreamError(ErrorKind.API, "x", "1302", retryable=True)),
+        ({"message": "x", "code": "9" * 5000}, {}, StreamError(ErrorKind.API, "x", "9" * 5000, retryable=True)),
+        ({"message": "x", "code": ["busy"]}, {}, StreamError(ErrorKind.API, "x", "['busy']", retryable=True)),
+        ({"code": "busy"}, {}, busy(f"{NOTHING}: busy")),
+        ([], {}, StreamError(ErrorKind.API, NOTHING, "", retryable=True)),
+        (7, {}, StreamError(ErrorKind.API, NOTHING, "", retryable=True)),
+    ],
+)
+def test_an_error_is_read_in_every_form(error: Any, around: dict[str, Any], read: StreamError) -> None:
+    assert failure(error, around, KINDS) == read
+
+
+@pytest.mark.parametrize(
+    ("message", "text"),
+    [
+        ("x", "x"),
+        (["x", {"msg": "y"}, 3, {"message": {"message": "z"}}], "x; y; z"),
+        ({"message": "x"}, "x"),
+        (None, NOTHING),
+        ("", NOTHING),
+    ],
+)
+def test_a_message_is_text_in_every_form(message: Any, text: str) -> None:
+    assert stated(message, (), None, KINDS).message == text

@@ -1,0 +1,525 @@
+"""Building a Chat Completions request: every row of its table, and the shapes that vendors read."""
+
+from typing import Any
+
+import pytest
+from attrs import evolve
+
+from pipeline import envelope
+from pipeline.errors import ClientError
+from pipeline.events import ToolKind
+from pipeline.ladder import Rule
+from pipeline.ledger import Ledger
+from pipeline.request import (
+    AudioPart,
+    CacheHint,
+    Choosing,
+    CustomTool,
+    DocumentPart,
+    FunctionTool,
+    Grammar,
+    ImagePart,
+    Inline,
+    OutputFormat,
+    OutputKind,
+    Part,
+    Reasoning,
+    ReasoningPart,
+    RefusalPart,
+    Remote,
+    Request,
+    RequestOptions,
+    Role,
+    Stored,
+    TextPart,
+    ToolChoice,
+    ToolResultPart,
+    ToolUsePart,
+    Turn,
+)
+from pipeline.toolnames import WRAPPED_SCHEMA, OfferedTool
+from pipeline.turns import ORPHAN, UNANSWERED
+from stages.dialects.chat.request import build
+from stages.dialects.chat.request_tables import WRITE
+
+JSON = dict[str, Any]
+SCHEMA = {"type": "object", "properties": {"b": {}, "a": {}}}
+TOOL = FunctionTool("f", "does f", SCHEMA)
+CUSTOM = CustomTool("apply_patch", "Edits.", Grammar("lark", "start: X"), where="tools[0]")
+GO = Turn(Role.USER, (TextPart("go"),))
+
+
+def user(*parts: Part) -> Turn:
+    return Turn(Role.USER, parts, where="messages[0]")
+
+
+def assistant(*parts: Part) -> Turn:
+    return Turn(Role.ASSISTANT, parts, where="messages[0]")
+
+
+def request(*turns: Turn, **members: Any) -> Request:
+    return Request(**{"dialect": "elsewhere", "model": "m", "turns": turns or (GO,), **members})
+
+
+def written(given: Request, **options: Any) -> JSON:
+    return build(given, ledger=Ledger(direction="request"), options=RequestOptions(**options)).body
+
+
+def turn_written(*turns: Turn, **options: Any) -> list[JSON]:
+    messages = written(request(*turns), **options)["messages"]
+    assert isinstance(messages, list)
+    return messages
+
+
+# row of the table: (the request, what of the body shows it)
+CARRIED: list[tuple[str, Request, JSON]] = [
+    ("model", request(), {"model": "m"}),
+    (
+        "system",
+        request(system=(Turn(Role.SYSTEM, (TextPart("a"), TextPart("b"))),)),
+        {"messages": [{"role": "system", "content": "a\n\nb"}, {"role": "user", "content": "go"}]},
+    ),
+    ("turns", request(), {"messages": [{"role": "user", "content": "go"}]}),
+    (
+        "tools",
+        request(tools=(TOOL,)),
+        {"tools": [{"type": "function", "function": {"name": "f", "description": "does f", "parameters": SCHEMA}}]},
+    ),
+    ("tool_choice", request(tools=(TOOL,), tool_choice=ToolChoice(Choosing.ANY)), {"tool_choice": "required"}),
+    (
+        "tool_choice allowed",
+        request(tools=(TOOL,), tool_choice=ToolChoice(Choosing.AUTO, allowed=(("", "f"), ("", "gone")))),
+        {
+            "tool_choice": {
+                "type": "allowed_tools",
+                "allowed_tools": {"mode": "auto", "tools": [{"type": "function", "function": {"name": "f"}}]},
+            }
+        },
+    ),
+    ("parallel", request(tools=(TOOL,), parallel=False), {"parallel_tool_calls": False}),
+    ("max_tokens", request(max_tokens=5), {"max_completion_tokens": 5}),
+    ("stop", request(stop=("a", "b")), {"stop": ["a", "b"]}),
+    ("temperature", request(temperature=0.5), {"temperature": 0.5}),
+    ("top_p", request(top_p=0.5), {"top_p": 0.5}),
+    ("seed", request(seed=5), {"seed": 5}),
+    ("frequency_penalty", request(frequency_penalty=0.5), {"frequency_penalty": 0.5}),
+    ("presence_penalty", request(presence_penalty=0.5), {"presence_penalty": 0.5}),
+    ("logit_bias", request(logit_bias={"1": 2}), {"logit_bias": {"1": 2}}),
+    ("logprobs", request(logprobs=2), {"logprobs": True, "top_logprobs": 2}),
+    ("reasoning", request(reasoning=Reasoning(True, "high")), {"reasoning_effort": "high"}),
+    (
+        "output",
+        request(output=OutputFormat(OutputKind.SCHEMA, schema=SCHEMA)),
+        {
+            "response_format": {
+                "type": "json_schema",
+                "json_schema": {"name": "output", "schema": SCHEMA, "strict": True},
+            }
+        },
+    ),
+    ("verbosity", request(verbosity="low"), {"verbosity": "low"}),
+    ("metadata", request(metadata={"a": "b"}), {"metadata": {"a": "b"}}),
+    ("user", request(user="u"), {"safety_identifier": "u"}),
+    ("cache_key", request(cache_key="k"), {"prompt_cache_key": "k"}),
+    ("service_tier", request(service_tier="flex"), {"service_tier": "flex"}),
+    ("store", request(store=True), {"store": True}),
+    ("stream", request(stream=True), {"stream": True}),
+    ("include_usage", request(stream=True), {"stream_options": {"include_usage": True}}),
+]
+
+CACHED = CacheHint(where="messages[0].content[0].cache_control")
+AT = "messages[0].content[0]"
+CALL = ToolUsePart("1", "f", {}, where=AT)
+
+# row of the table: (the request, where the loss is named)
+LOST: list[tuple[str, Request, str]] = [
+    ("max_tokens of zero", request(max_tokens=0), "max_tokens"),
+    ("stop beyond four", request(stop=tuple("abcde"), paths={"stop": "stop_sequences"}), "stop_sequences"),
+    ("top_k", request(top_k=5), "top_k"),
+    ("choices", request(choices=2, paths={"choices": "n"}), "n"),
+    ("reasoning.summary", request(reasoning=Reasoning(summary="auto"), paths={"reasoning": "thinking"}), "thinking"),
+    ("cache", request(cache=CacheHint()), "cache"),
+    ("part cache", request(user(TextPart("t", cache=CACHED))), CACHED.where),
+    ("part reasoning", request(assistant(TextPart("t"), ReasoningPart("r", "sig", where=AT)), GO), AT),
+    ("part image stored", request(user(ImagePart(Stored("file-1"), where=AT))), AT),
+    ("part document stored", request(user(DocumentPart(Stored("file-1"), where=AT))), AT),
+    ("part document by url", request(user(DocumentPart(Remote("http://x"), where=AT))), AT),
+    ("part document text", request(user(DocumentPart("words", where=AT))), AT),
+    (
+        "part document citations",
+        request(user(DocumentPart(Inline("application/pdf", "QQ=="), citations=True, where=AT))),
+        f"{AT}.citations",
+    ),
+    (
+        "part image in a result",
+        request(
+            assistant(CALL), user(ToolResultPart("1", (ImagePart(Remote("http://x")),), where="messages[1].content[0]"))
+        ),
+        "messages[1].content[0]",
+    ),
+    ("part out of place", request(assistant(ImagePart(Remote("http://x"), where=AT)), GO), AT),
+    (
+        "part is_error",
+        request(assistant(CALL), user(ToolResultPart("1", (TextPart("no"),), True, where="r"))),
+        "r.is_error",
+    ),
+    (
+        "turns.later instructions",
+        request(GO, Turn(Role.SYSTEM, (TextPart("now"),), where="messages[1]")),
+        "messages[1]",
+    ),
+    ("turns.prefill", request(GO, assistant(TextPart("It is"))), "messages[0]"),
+    (UNANSWERED, request(assistant(CALL), GO), AT),
+    (ORPHAN, request(user(ToolResultPart("9", (), where=AT))), AT),
+    ("tool grammar", request(tools=(CUSTOM,)), "tools[0]"),
+    (
+        "tool_choice hosted",
+        request(tools=(TOOL,), tool_choice=ToolChoice(Choosing.ONE, "web_search")),
+        "tool_choice",
+    ),
+]
+
+
+@pytest.mark.parametrize(("row", "given", "shows"), CARRIED, ids=[case[0] for case in CARRIED])
+def test_a_member_is_written_as_its_row_says(row: str, given: Request, shows: JSON) -> None:
+    ledger = Ledger(direction="request")
+    assert WRITE[row].rule in (Rule.ACCEPT, Rule.TRANSLATE)
+    body = build(given, ledger=ledger, options=RequestOptions(strict=True)).body
+    assert {name: body.get(name) for name in shows} == shows
+    assert list(ledger) == []
+
+
+@pytest.mark.parametrize("strict", [False, True])
+@pytest.mark.parametrize(("row", "given", "where"), LOST, ids=[case[0] for case in LOST])
+def test_what_cannot_be_said_is_lost_as_its_row_says(row: str, given: Request, where: str, strict: bool) -> None:
+    ledger = Ledger(direction="request")
+    options = RequestOptions(strict=strict, later_instructions=False)
+    if WRITE[row].under(strict) is Rule.REFUSE:
+        with pytest.raises(ClientError) as caught:
+            build(given, ledger=ledger, options=options)
+        assert str(caught.value) == f"{where}: {WRITE[row].reason}"
+        assert caught.value.status == 400
+        return
+    build(given, ledger=ledger, options=options)
+    found = [entry for entry in ledger if entry.reason == WRITE[row].reason]
+    assert [entry.path for entry in found] == [where]
+    assert found[0].action.startswith(WRITE[row].under(strict).value)
+
+
+def test_every_row_has_its_case() -> None:
+    assert {case[0] for case in CARRIED} | {case[0] for case in LOST} == set(WRITE)
+
+
+# messages
+
+
+def test_results_come_before_what_the_user_says() -> None:
+    call = ToolUsePart("1", "f", {"b": 1, "a": 2})
+    messages = turn_written(assistant(call), user(TextPart("on"), ToolResultPart("1", (TextPart("r"),))))
+    assert messages == [
+        {
+            "role": "assistant",
+            "content": None,
+            "tool_calls": [{"id": "1", "type": "function", "function": {"name": "f", "arguments": '{"b":1,"a":2}'}}],
+        },
+        {"role": "tool", "tool_call_id": "1", "content": "r"},
+        {"role": "user", "content": "on"},
+    ]
+
+
+def test_a_failed_result_says_so_in_its_text() -> None:
+    messages = turn_written(assistant(CALL), user(ToolResultPart("1", (TextPart("no such file"),), True)))
+    assert messages[1]["content"] == "[tool error] no such file"
+
+
+def test_images_of_results_follow_all_results() -> None:
+    other = ToolUsePart("2", "f", "{}")
+    image = ImagePart(Inline("image/png", "QUJD"))
+    messages = turn_written(
+        assistant(CALL, other),
+        user(ToolResultPart("1", (TextPart("seen"), image, image)), ToolResultPart("2", ()), TextPart("on")),
+    )
+    assert [message["role"] for message in messages] == ["assistant", "tool", "tool", "user", "user"]
+    assert messages[1]["content"] == "seen\n\n[its files are in the next message]"
+    assert messages[2]["content"] == ""
+    assert messages[3]["content"] == [
+        {"type": "text", "text": "[files of the result of the tool call 1]"},
+        {"type": "image_url", "image_url": {"url": "data:image/png;base64,QUJD"}},
+        {"type": "image_url", "image_url": {"url": "data:image/png;base64,QUJD"}},
+    ]
+
+
+def test_text_around_a_call_is_one_content() -> None:
+    (message, *_) = turn_written(assistant(TextPart("a"), CALL, TextPart("b")), GO)
+    assert message["content"] == "a\n\nb"
+
+
+def test_an_assistants_turn_of_reasoning_alone_is_not_sent() -> None:
+    assert turn_written(assistant(ReasoningPart("hm")), GO) == [{"role": "user", "content": "go"}]
+
+
+def test_a_refusal_stays_one() -> None:
+    (message, _) = turn_written(assistant(RefusalPart("no"), RefusalPart("never")), GO)
+    assert message == {"role": "assistant", "content": None, "refusal": "no\n\nnever"}
+
+
+def test_instructions_in_between_stay_in_their_place() -> None:
+    later = Turn(Role.DEVELOPER, (TextPart("now"), ImagePart(Remote("x"))), name="boss")
+    assert turn_written(GO, later)[1] == {"role": "system", "content": "now", "name": "boss"}
+    assert turn_written(GO, later, developer_role=True)[1]["role"] == "developer"
+    shown = {"role": "user", "content": "<system>\nnow\n</system>"}
+    assert turn_written(GO, later, later_instructions=False)[1] == shown
+    assert turn_written(GO, Turn(Role.SYSTEM, (TextPart(""),))) == turn_written(GO)
+
+
+@pytest.mark.parametrize(
+    ("part", "content"),
+    [
+        (TextPart("t"), "t"),
+        (RefusalPart("t"), "t"),
+        (
+            ImagePart(Remote("http://x"), "low"),
+            [{"type": "image_url", "image_url": {"url": "http://x", "detail": "low"}}],
+        ),
+        (AudioPart("QQ==", "wav"), [{"type": "input_audio", "input_audio": {"data": "QQ==", "format": "wav"}}]),
+        (
+            DocumentPart(Inline("application/pdf", "QQ=="), "a.pdf", "about"),
+            [
+                {"type": "text", "text": "about"},
+                {"type": "file", "file": {"file_data": "data:application/pdf;base64,QQ==", "filename": "a.pdf"}},
+            ],
+        ),
+        (DocumentPart("words", "name"), "name\n\nwords"),
+        (DocumentPart((TextPart("words"),)), "words"),
+        (DocumentPart("a", extras={"x": 1}), [{"type": "text", "text": "a", "x": 1}]),
+    ],
+)
+def test_each_part_of_a_user_has_its_shape(part: Part, content: object) -> None:
+    assert turn_written(user(part)) == [{"role": "user", "content": content}]
+
+
+def test_a_users_turn_that_loses_everything_is_not_sent() -> None:
+    assert turn_written(user(ReasoningPart("x")), GO) == [{"role": "user", "content": "go"}]
+    assert turn_written(user()) == [{"role": "user", "content": ""}]
+
+
+def test_the_first_instructions_are_one_message_unless_the_upstream_tells_roles_apart() -> None:
+    first = (Turn(Role.SYSTEM, (TextPart("a"),)), Turn(Role.DEVELOPER, (TextPart("b"),)))
+    assert turn_written(*first, GO)[0] == {"role": "system", "content": "a\n\nb"}
+    apart = turn_written(*first, GO, developer_role=True)
+    assert [(message["role"], message["content"]) for message in apart[:2]] == [("system", "a"), ("developer", "b")]
+
+
+# reasoning
+
+
+def test_reasoning_goes_back_to_the_provider_that_sealed_it() -> None:
+    sealed = envelope.seal("gemini", "m", "hm", '{"reasoning_details":[{"type":"reasoning.encrypted"}]}')
+    turn = assistant(ReasoningPart("hm", sealed), TextPart("a"))
+    assert turn_written(turn, GO, upstream="gemini")[0]["reasoning_details"] == [{"type": "reasoning.encrypted"}]
+    assert "reasoning_details" not in turn_written(turn, GO, upstream="other")[0]
+    broken = assistant(ReasoningPart("hm", envelope.seal("gemini", "m", "hm", "no json")), TextPart("a"))
+    assert turn_written(broken, GO, upstream="gemini")[0] == {"role": "assistant", "content": "a"}
+
+
+def test_reasoning_text_goes_up_only_to_a_provider_that_demands_it() -> None:
+    turn = assistant(ReasoningPart("x"), ReasoningPart("y", "sig"), TextPart("a"))
+    assert turn_written(turn, GO)[0] == {"role": "assistant", "content": "a"}
+    assert turn_written(turn, GO, replay_reasoning=True)[0]["reasoning_content"] == "x\n\ny"
+
+
+@pytest.mark.parametrize(
+    ("reasoning", "options", "effort"),
+    [
+        (Reasoning(False), {}, "none"),
+        (Reasoning(True), {}, None),
+        (Reasoning(True, budget=2000), {}, "low"),
+        (Reasoning(True, "high"), {"effort": "low"}, "low"),
+        (Reasoning(True, "high"), {"effort": ""}, None),
+        (None, {"effort": "low"}, "low"),
+    ],
+)
+def test_the_effort_is_asked_for(reasoning: Reasoning | None, options: JSON, effort: str | None) -> None:
+    assert written(request(reasoning=reasoning), **options).get("reasoning_effort") == effort
+
+
+# tools
+
+
+def test_a_freeform_tool_becomes_a_function_of_one_string_and_is_remembered() -> None:
+    call = ToolUsePart("1", "apply_patch", 'x "y"', ToolKind.CUSTOM)
+    given = request(assistant(call), user(ToolResultPart("1", (TextPart("ok"),))), tools=(CUSTOM,))
+    built = build(given, ledger=Ledger())
+    assert built.body["tools"] == [
+        {
+            "type": "function",
+            "function": {
+                "name": "apply_patch",
+                "description": "Edits.\n\n`input` must match this lark grammar:\nstart: X",
+                "parameters": WRAPPED_SCHEMA,
+            },
+        }
+    ]
+    assert built.body["messages"][0]["tool_calls"][0]["function"]["arguments"] == '{"input":"x \\"y\\""}'  # type: ignore[index]
+    assert built.map.tool("apply_patch") == OfferedTool("apply_patch", "", ToolKind.CUSTOM, wrapped=True)
+
+
+def test_a_freeform_tool_stays_one_where_the_upstream_has_them() -> None:
+    call = ToolUsePart("1", "apply_patch", "text", ToolKind.CUSTOM)
+    given = request(
+        assistant(call),
+        user(ToolResultPart("1", (TextPart("ok"),))),
+        tools=(CUSTOM, CustomTool("plain")),
+        tool_choice=ToolChoice(Choosing.ONE, "apply_patch", kind=ToolKind.CUSTOM),
+    )
+    body = written(given, custom_tools=True)
+    grammar = {"type": "grammar", "grammar": {"syntax": "lark", "definition": "start: X"}}
+    assert body["tools"] == [
+        {"type": "custom", "custom": {"name": "apply_patch", "description": "Edits.", "format": grammar}},
+        {"type": "custom", "custom": {"name": "plain"}},
+    ]
+    assert body["messages"][0]["tool_calls"] == [
+        {"id": "1", "type": "custom", "custom": {"name": "apply_patch", "input": "text"}}
+    ]
+    assert body["tool_choice"] == {"type": "custom", "custom": {"name": "apply_patch"}}
+
+
+def test_a_forced_tool_that_is_wrapped_is_forced_as_a_function() -> None:
+    given = request(tools=(CUSTOM,), tool_choice=ToolChoice(Choosing.ONE, "apply_patch", kind=ToolKind.CUSTOM))
+    assert written(given)["tool_choice"] == {"type": "function", "function": {"name": "apply_patch"}}
+
+
+def test_a_long_name_is_the_same_in_tools_history_and_choice() -> None:
+    long = "mcp__server__" + "x" * 80
+    given = request(
+        assistant(ToolUsePart("1", long, "{}")),
+        user(ToolResultPart("1", (TextPart("r"),))),
+        tools=(FunctionTool(long),),
+        tool_choice=ToolChoice(Choosing.ONE, long),
+    )
+    built = build(given, ledger=Ledger())
+    body: JSON = built.body
+    name = body["tools"][0]["function"]["name"]
+    assert len(name) == 64
+    assert body["messages"][0]["tool_calls"][0]["function"]["name"] == name
+    assert body["tool_choice"] == {"type": "function", "function": {"name": name}}
+    assert built.map.tool(name).name == long
+
+
+def test_a_namespace_is_told_once_in_the_description() -> None:
+    tools = (FunctionTool("a", "A.", namespace="team"), FunctionTool("b", "B.", namespace="team"))
+    body = written(request(tools=tools, namespaces={"team": "The team's tools."}))
+    assert [tool["function"] for tool in body["tools"]] == [
+        {"name": "team__a", "description": "A.\n\nThe team's tools."},
+        {"name": "team__b", "description": "B."},
+    ]
+
+
+def test_an_overlong_id_is_the_same_in_call_and_result_and_comes_back() -> None:
+    given = request(assistant(ToolUsePart("i" * 90, "f", "")), user(ToolResultPart("i" * 90, ())))
+    built = build(given, ledger=Ledger())
+    body: JSON = built.body
+    call = body["messages"][0]["tool_calls"][0]
+    assert len(call["id"]) == 64
+    assert call["function"]["arguments"] == "{}"
+    assert body["messages"][1]["tool_call_id"] == call["id"]
+    assert built.map.ids == {call["id"]: "i" * 90}
+
+
+def test_arguments_are_sent_as_the_client_sent_them() -> None:
+    text = '{ "b" : 1.0, "a":12345678901234567890123 }'
+    (message, *_) = turn_written(assistant(ToolUsePart("1", "f", text)), GO)
+    assert message["tool_calls"][0]["function"]["arguments"] == text
+
+
+def test_a_choice_without_tools_is_not_sent() -> None:
+    body = written(request(tool_choice=ToolChoice(Choosing.AUTO), parallel=False))
+    assert not {"tools", "tool_choice", "parallel_tool_calls"} & set(body)
+
+
+def test_no_word_of_parallel_calls_where_there_shall_be_none() -> None:
+    body = written(request(tools=(TOOL,), tool_choice=ToolChoice(Choosing.NONE), parallel=False))
+    assert body["tool_choice"] == "none"
+    assert "parallel_tool_calls" not in body
+
+
+def test_a_choice_of_tools_that_are_all_gone_is_none() -> None:
+    choice = ToolChoice(Choosing.ANY, allowed=(("", "gone"),))
+    assert written(request(tools=(TOOL,), tool_choice=choice))["tool_choice"] == "none"
+
+
+def test_a_cache_hint_on_a_tool_is_lost_like_any_other() -> None:
+    ledger = Ledger(direction="request")
+    build(request(tools=(evolve(TOOL, cache=CACHED),)), ledger=ledger)
+    assert [entry.path for entry in ledger] == [CACHED.where]
+
+
+def test_a_call_in_a_users_turn_is_out_of_place() -> None:
+    ledger = Ledger(direction="request")
+    built: JSON = build(request(user(CALL, TextPart("t"))), ledger=ledger).body
+    assert [(entry.path, entry.reason) for entry in ledger][-1] == (AT, "it cannot stand in a turn of this role")
+    assert "f" not in str(built)
+
+
+# the rest
+
+
+@pytest.mark.parametrize(
+    ("output", "form"),
+    [
+        (OutputFormat(OutputKind.TEXT), {"type": "text"}),
+        (OutputFormat(OutputKind.JSON), {"type": "json_object"}),
+        (
+            OutputFormat(OutputKind.SCHEMA, "n", SCHEMA, False, "d"),
+            {
+                "type": "json_schema",
+                "json_schema": {"name": "n", "schema": SCHEMA, "description": "d", "strict": False},
+            },
+        ),
+    ],
+)
+def test_each_form_of_output_is_written(output: OutputFormat, form: JSON) -> None:
+    assert written(request(output=output))["response_format"] == form
+
+
+def test_the_routes_model_and_older_bound_are_written() -> None:
+    body = written(request(max_tokens=9), model="big", old_max_tokens=True)
+    assert (body["model"], body["max_tokens"]) == ("big", 9)
+    assert "max_completion_tokens" not in body
+
+
+def test_only_four_stop_sequences_go_up() -> None:
+    assert written(request(stop=tuple("abcde")))["stop"] == list("abcd")
+
+
+def test_logprobs_without_alternatives_ask_for_none() -> None:
+    body = written(request(logprobs=0))
+    assert body["logprobs"] is True
+    assert "top_logprobs" not in body
+
+
+def test_one_choice_is_no_choice() -> None:
+    assert "n" not in written(request(choices=1))
+
+
+def test_unknown_members_go_up_untouched_and_never_over_ours() -> None:
+    extras = {"trace": {"a": 1}, "messages": [], "stream_options": {"x": 1}}
+    body = written(request(extras=extras, stream=True))
+    assert body["trace"] == {"a": 1}
+    assert body["messages"] == [{"role": "user", "content": "go"}]
+    assert body["stream_options"] == {"x": 1, "include_usage": True}
+    assert written(request(extras={"stream_options": 5}, stream=True))["stream_options"] == {"include_usage": True}
+
+
+def test_unknown_members_of_pieces_go_up_with_their_piece() -> None:
+    part = TextPart("t", extras={"mark": 1})
+    tool = evolve(TOOL, extras={"note": 1})
+    body = written(request(Turn(Role.USER, (part,), extras={"who": "me"}), tools=(tool,)))
+    assert body["messages"] == [{"role": "user", "content": [{"type": "text", "text": "t", "mark": 1}], "who": "me"}]
+    assert body["tools"][0]["note"] == 1
+
+
+def test_private_members_of_another_dialect_stay_behind() -> None:
+    part = TextPart("t", private={"citations": []})
+    body = written(request(Turn(Role.USER, (part,), private={"x": 1}), private={"container": "c"}))
+    assert body == {"model": "m", "messages": [{"role": "user", "content": "t"}]}

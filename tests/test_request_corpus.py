@@ -1,0 +1,127 @@
+"""Every recorded request: toward its own dialect it is the same, toward each other legal, and back without loss."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import pytest
+
+from pipeline.errors import ClientError
+from pipeline.ledger import Ledger
+from pipeline.request import Request, RequestOptions
+from pipeline.toolnames import BuiltRequest
+from stages.dialects.chat import request as chat
+from stages.dialects.messages import request as messages
+from stages.dialects.responses import request as responses
+from tests.request_facts import SAYS, facts
+from tests.request_types import grammar_faults, needs_corpus, needs_grammar, recorded, type_faults
+
+JSON = dict[str, Any]
+PARSES: Mapping[str, Callable[..., Request]] = {
+    "messages": messages.parse,
+    "chat": chat.parse,
+    "responses": responses.parse,
+}
+BUILDS: Mapping[str, Callable[..., BuiltRequest]] = {
+    "messages": messages.build,
+    "chat": chat.build,
+    "responses": responses.build,
+}
+
+NO_REQUESTS = (
+    "anthropic_test_anthropic_stop_sequences_sent_to_api",
+    "test_completions_async_api-7",
+    "invalid_output_format_is_rejected",
+    "openai_openai_fine_tuning_jobs_post",
+    "rejects_edits_with_a_url_having_invalid_content_type",
+    "should-set-attributes-in-span-for-streaming-completion_14840",
+)
+"""Recorded under these dialects, but bodies of other APIs: telemetry, older completions, images, fine-tuning."""
+
+REFUSED = {
+    "n": "only one choice can be answered",
+    "previous_response_id": "no conversation is kept here: send the whole of it",
+    "conversation": "no conversation is kept here: send the whole of it",
+    "prompt": "no other provider has the prompt",
+    "background": "an answer is given while the client waits",
+    "messages[0].content[1]": "sound cannot be sent",
+    "messages[0].content[1].type": "unknown part 'file_url'",
+}
+"""What other dialects cannot honour, by the member that is named."""
+
+BODIES = [
+    pytest.param(dialect, body, id=f"{dialect}:{name.removesuffix('.request.json')}")
+    for dialect in PARSES
+    for name, body in recorded(dialect)
+    if not any(part in name for part in NO_REQUESTS)
+]
+PAIRS = [
+    pytest.param(*case.values, upstream, id=f"{case.id}-{upstream}")
+    for case in BODIES
+    for upstream in PARSES
+    if upstream != case.values[0]
+]
+
+
+def parse(dialect: str, body: Mapping[str, Any]) -> Request:
+    return PARSES[dialect](body, ledger=Ledger(direction="request"))
+
+
+def build(dialect: str, request: Request, ledger: Ledger | None = None, **options: Any) -> BuiltRequest:
+    kept = Ledger() if ledger is None else ledger
+    return BUILDS[dialect](request, ledger=kept, options=RequestOptions(**options))
+
+
+@needs_corpus
+@pytest.mark.parametrize(("dialect", "body"), BODIES)
+def test_a_request_in_its_own_dialect_says_the_same_and_loses_nothing(dialect: str, body: JSON) -> None:
+    ledger = Ledger(direction="request")
+    request = parse(dialect, body)
+    again = parse(dialect, build(dialect, request, ledger).body)
+    if dialect == "chat" and request.stream:
+        assert again.include_usage is True
+        options = {"stream_options": {"include_usage": True}}
+        again = parse(dialect, {**body, **options})
+        request = parse(dialect, {**build(dialect, request).body, **options})
+    assert again == request
+    assert list(ledger) == []
+
+
+@needs_corpus
+@needs_grammar
+@pytest.mark.parametrize(("dialect", "body", "upstream"), PAIRS)
+def test_a_request_is_legal_in_each_other_dialect_and_comes_back_without_loss(
+    dialect: str, body: JSON, upstream: str
+) -> None:
+    ledger = Ledger(direction="request")
+    request = parse(dialect, body)
+    try:
+        built = build(upstream, request, ledger)
+    except ClientError as error:
+        member, reason = str(error).split(": ", 1)
+        assert REFUSED[member] == reason
+        return
+    assert type_faults(upstream, built.body) == []
+    assert grammar_faults(upstream, built.body) == []
+
+    there = parse(upstream, built.body)
+    back = build(dialect, there).body
+    assert type_faults(dialect, back) == []
+    assert grammar_faults(dialect, back) == []
+
+    lost = {entry.path for entry in ledger}
+    both = SAYS[dialect] & SAYS[upstream]
+    before, after = facts(request), facts(there, built.map)
+    named = {name for name in both if request.path(name) in lost}
+    if any(entry.action.startswith("degraded") for entry in ledger if entry.path.startswith(("messages", "input"))):
+        named |= {"said"}
+    if any(path.startswith("tool_choice") for path in lost):
+        named |= {"choice"}
+    if request.parallel is True:
+        named |= {"parallel"}  # what every dialect does anyway
+    if not before["tools"]:
+        named |= {"choice", "parallel"}
+    if request.max_tokens is None:
+        named |= {"max_tokens"}
+    if "system" not in named and request.output is not None and "response_format" in lost | {"text.format"} & lost:
+        named |= {"system"}
+    assert {name: after[name] for name in both - named} == {name: before[name] for name in both - named}
