@@ -72,6 +72,10 @@ WIRE_WORDS: dict[str, tuple[str, ...]] = {
 
 SHARED_WORDS = {
     ("responses", "function_call"): "the name of an item",
+    ("responses", "content_filter"): "why a response is incomplete",
+    ("responses", "[DONE]"): "servers that speak both APIs send it here too",
+    ("responses", "prompt_tokens"): "they count under Chat's names here too",
+    ("responses", "completion_tokens"): "they count under Chat's names here too",
     ("chat", "output_text"): "a part of a content list, at vendors that serve both APIs",
     ("chat", "cache_creation_input_tokens"): "vendors and gateways count under Anthropic's name too",
 }
