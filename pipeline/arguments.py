@@ -101,7 +101,7 @@ class Arguments:
             return "}", not cut
         if cut:
             return self.withheld, False
-        if self._state is _State.HEAD and self.withheld.strip(BLANK) in ("", "null"):
+        if self._state is _State.HEAD and self.withheld.strip() in ("", "null"):
             return "{}", True
         if self._state is _State.STRING and (inner := self._inner()) is not None:
             self.unwrapped = True
@@ -164,8 +164,6 @@ class Arguments:
     def _enter(self, text: str) -> str:
         """The body begins."""
         self._state = _State.BODY
-        self._scanner.feed("".join(self._written))
-        self._scanned = len(self._written)
         return self._body(text)
 
     def _body(self, text: str) -> str:
@@ -173,19 +171,17 @@ class Arguments:
         self._written.append(text)
         if not ("}" in text or "]" in text):
             return text
-        piece = "".join(self._written[self._scanned :])
+        end = [self._scanner.feed(fragment) for fragment in self._written[self._scanned :]][-1]
         self._scanned = len(self._written)
-        end = self._scanner.feed(piece)
-        if end < 0:
+        if end == -1:
             return text
-        cut = len(text) - (len(piece) - end)
-        self._written[-1] = text[:cut]
+        self._written[-1] = text[:end]
         self._state = self._read("".join(self._written))
-        self._written = []
+        self._written.clear()
         if self._state is _State.RAW:
             return text
-        self._behind(text[cut:])
-        return text[:cut]
+        self._behind(text[end:])
+        return text[:end]
 
     def _read(self, value: str) -> _State:
         """What a value whose brackets match turns out to be; an empty array is nothing that is visibly whole."""

@@ -254,12 +254,7 @@ class InterleaveBuffer(Stage[Event, Event]):
     def _advance(self, out: list[Event]) -> None:
         """Write as much as the order allows."""
         while True:
-            due = bool(self._queue)
-            if due and self._queue[0].phase is _Phase.BLANK:
-                due = False
-                if self._queue[0].whole is not None:
-                    self._drop_blank(self._queue.popleft())
-            current = self._current
+            due, current = self._due(), self._current
             if current is None:
                 if not due:
                     return
@@ -269,6 +264,14 @@ class InterleaveBuffer(Stage[Event, Event]):
             else:
                 return
 
+    def _due(self) -> bool:
+        """Whether a piece waits that is to be written. Blank text is not, and goes when it is stopped."""
+        if not self._queue or self._queue[0].phase is not _Phase.BLANK:
+            return bool(self._queue)
+        if self._queue[0].whole is not None:
+            self._drop_blank(self._queue.popleft())
+        return False
+
     def _begin(self, piece: _Piece, out: list[Event]) -> None:
         piece.index = self._next
         piece.phase = _Phase.OPEN
@@ -277,7 +280,7 @@ class InterleaveBuffer(Stage[Event, Event]):
         out.append(BlockStart(piece.index, piece.block))
         out.extend(moved(delta, piece.index) for delta in piece.waiting)
         self.held -= piece.size
-        piece.waiting = []
+        piece.waiting.clear()
 
     def _end(self, piece: _Piece, out: list[Event]) -> None:
         """Close the open piece.

@@ -115,6 +115,11 @@ async def test_an_upstream_that_does_not_answer_is_a_504() -> None:
     assert (status, error["type"]) == (504, "timeout_error")
 
 
+async def test_an_idle_time_of_zero_turns_the_clock_off() -> None:
+    async with proxy_over(playing(HELLO, FINISH), Config(limits=evolve(DEFAULT_LIMITS, idle_seconds=0))) as url:
+        assert types(await streamed(url))[-1] == "message_stop"
+
+
 async def test_an_upstream_that_falls_silent_is_cut() -> None:
     server = pausing(HELLO)
     async with proxy_over(server, Config(limits=evolve(DEFAULT_LIMITS, idle_seconds=0.05))) as url:
