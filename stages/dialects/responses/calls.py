@@ -59,6 +59,7 @@ class CallItem(Item):
             self._open(out)
 
     def snapshot(self, item: Mapping[str, Any], out: list[Event]) -> None:
+        """Its name, and what of its arguments was not said."""
         if self.voice.index < 0:
             self.kind = CALL_KINDS.get(str(item.get("type")), self.kind)
         self.announce(item, out)
@@ -67,6 +68,7 @@ class CallItem(Item):
             self.writer.lose("namespace", "no event carries it")
 
     def done(self, item: Mapping[str, Any], out: list[Event]) -> None:
+        """It ends if it is whole, and told to be; else the end of the message settles it."""
         self.ended = True
         status, whole = item.get("status"), self._text(item)
         self._cut = status in CUT_STATUSES
@@ -77,6 +79,7 @@ class CallItem(Item):
             self._stop(self.voice, out, True)
 
     def end(self, out: list[Event], *, complete: bool) -> None:
+        """It ends, whole or not; without a name it never began."""
         if self.voice.index < 0:
             if self._name:
                 self._open(out)
@@ -96,10 +99,12 @@ class CallItem(Item):
             self._release()
 
     def agrees(self, item: Mapping[str, Any]) -> bool:
+        """Whether the name and the arguments may be the same."""
         told = item.get("name")
         return (not self._name or told in (self._name, None, "")) and self.voice.agrees([self._text(item)])
 
     def voices(self) -> Iterable[Voice]:
+        """Its arguments."""
         return (self.voice,)
 
     def _learn(self, said: Mapping[str, Any]) -> None:
