@@ -7,7 +7,7 @@ from attrs import define, field
 
 from pipeline.errors import LimitExceeded, UpstreamError
 from pipeline.events import ArgumentsDelta, Event, ToolKind, ToolUseBlock
-from pipeline.jsontext import dumps, is_object
+from pipeline.jsontext import dumps, is_object, size_of
 from stages.dialects.responses.items import CUT_STATUSES, Item
 from stages.dialects.responses.voice import Said, Voice
 
@@ -132,13 +132,13 @@ class CallItem(Item):
 
     def _wait(self, text: str) -> None:
         self._waiting.append(text)
-        self.writer.held += len(text)
+        self.writer.held += size_of(text)
         bound = self.writer.limits.held_bytes
         if self.writer.held > bound:
             raise LimitExceeded(f"more than {bound} bytes of arguments wait for their call's name", code="held_bytes")
 
     def _release(self) -> None:
-        self.writer.held -= sum(map(len, self._waiting))
+        self.writer.held -= sum(map(size_of, self._waiting))
         self._waiting.clear()
 
     def _text(self, said: Mapping[str, Any]) -> str:

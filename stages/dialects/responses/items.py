@@ -43,7 +43,7 @@ class Writer:
     limits: Limits
     ids: CallIds
     held: int = field(init=False, default=0)
-    """Characters that wait for their call's identity."""
+    """Bytes that wait for their call's identity."""
     called: bool = field(init=False, default=False)
     """A call was begun."""
     refused: bool = field(init=False, default=False)
