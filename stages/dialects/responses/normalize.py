@@ -130,10 +130,12 @@ class ResponsesNormalizer(Stage[Frame, Event]):
 
     def _no_json(self, frame: Frame, out: list[Event]) -> None:
         """A frame that is not one JSON text. A sentinel says nothing: the terminal event does."""
-        if (error := error_in(frame.data.decode("utf-8", "replace"), frame.name)) is not None:
+        data = frame.data.strip()
+        error = None if data.startswith(DONE) else error_in(data.decode("utf-8", "replace"), frame.name)
+        if error is not None:
             self._fail(error, out)
             return
-        events, _ = payloads(frame.data, DONE, STAGE, self.ledger)
+        events, _ = payloads(data, DONE, STAGE, self.ledger)
         for event in events:
             if not self.ended:
                 self._event(event, frame, out)
