@@ -26,10 +26,12 @@ def failure(error: Any, around: Mapping[str, Any], kinds: Mapping[str, ErrorKind
     )
 
 
-def stated(message: Any, words: Sequence[Any], code: Any, kinds: Mapping[str, ErrorKind]) -> StreamError:
-    """An error from its message, the words that name its class, and its code."""
+def stated(
+    message: Any, words: Sequence[Any], code: Any, kinds: Mapping[str, ErrorKind], kind: ErrorKind | None = None
+) -> StreamError:
+    """An error from its message, the words that name its class unless `kind` does, and its code."""
     named = [word for word in words if isinstance(word, str) and word]
-    kind = next((found for word in named if (found := kinds.get(word.lower())) is not None), None)
+    kind = kind or next((found for word in named if (found := kinds.get(word.lower())) is not None), None)
     if kind is None:
         number = int(code) if isinstance(code, int | str) and _HTTP_STATUS.fullmatch(str(code)) else 0
         kind = kind_of_status(number) if number else ErrorKind.API

@@ -15,6 +15,8 @@ class CallIds:
 
     stage: str
     """Who records a change."""
+    path: str
+    """What the ledger calls the member that they stand in."""
     ledger: Ledger
     limits: Limits
     _taken: dict[str, int] = field(init=False, factory=dict)
@@ -29,7 +31,7 @@ class CallIds:
             self._taken[wanted] += 1
             unique = f"{wanted}_{self._taken[wanted]}"
         if unique != wanted:
-            self.ledger.record(self.stage, "tool use id", "renamed", "two calls have the same id")
+            self.ledger.record(self.stage, self.path, "renamed", "two calls have the same id")
         self._taken[unique] = 1
         return unique
 

@@ -16,7 +16,7 @@ def payloads(data: bytes, sentinel: bytes, stage: str, ledger: Ledger) -> tuple[
     Raises `UpstreamError` if it starts like JSON and does not parse.
     """
     data = data.strip()
-    if data == sentinel:
+    if data.startswith(sentinel):
         return [], True
     if not data.startswith((b"{", b"[")):
         ledger.record(stage, "frame", "ignored", "data that is no JSON")

@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 
 from pipeline.ledger import Ledger
 from stages.dialects.chat.content import (
-    Halves,
     Repeats,
     details_of,
     pieces_of,
@@ -248,39 +247,3 @@ def test_a_member_that_no_event_carries_is_named(delta: dict[str, Any], path: st
 )
 def test_a_member_that_says_nothing_is_not_named(delta: dict[str, Any]) -> None:
     assert list(unread_members(delta)) == []
-
-
-# Halves of characters
-
-
-def test_a_leading_half_waits_for_the_other() -> None:
-    halves = Halves()
-    assert (halves.joined("text", "a\ud83d"), halves.odd, halves.held) == ("a", True, 1)
-    assert (halves.joined("text", "\ude00b"), halves.odd, halves.held) == ("😀b", False, 0)
-
-
-def test_the_halves_of_one_text_do_not_meet_those_of_another() -> None:
-    halves = Halves()
-    assert halves.joined("text", "\ud83d") == ""
-    assert halves.joined("reasoning", "\ude00") == "\ufffd"
-    assert halves.joined("reasoning", "é") == "é"
-    assert halves.joined("text", "") == ""
-    assert halves.joined("text", "x") == "\ufffdx"
-    assert not halves.odd
-
-
-def test_a_half_without_the_other_is_replaced_at_the_end() -> None:
-    halves = Halves()
-    halves.joined("text", "\ud83d")
-    assert list(halves.rest()) == [("text", "\ufffd")]
-    assert (list(halves.rest()), halves.odd, halves.held) == ([], False, 0)
-
-
-@given(st.text(), st.lists(st.integers(0, 20)))
-def test_text_in_halves_is_whole_again(whole: str, cuts: list[int]) -> None:
-    units = whole.encode("utf-16-be", "surrogatepass")
-    halves, out, at = Halves(), "", 0
-    for size in (*cuts, len(units)):
-        out += halves.joined("text", units[at : at + 2 * size].decode("utf-16-be", "surrogatepass"))
-        at += 2 * size
-    assert out + "".join(text for _, text in halves.rest()) == whole

@@ -53,3 +53,7 @@ def test_an_error_is_read_in_every_form(error: Any, around: dict[str, Any], read
 )
 def test_a_message_is_text_in_every_form(message: Any, text: str) -> None:
     assert stated(message, (), None, KINDS).message == text
+
+
+def test_a_class_that_is_known_needs_no_words() -> None:
+    assert stated("x", ("no_key",), 7, KINDS, ErrorKind.QUOTA) == StreamError(ErrorKind.QUOTA, "x", "7")

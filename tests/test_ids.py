@@ -9,7 +9,7 @@ from pipeline.limits import DEFAULT_LIMITS, Limits
 
 
 def ids(limits: Limits = DEFAULT_LIMITS) -> CallIds:
-    return CallIds("Normalizer", Ledger(), limits)
+    return CallIds("Normalizer", "calls[].id", Ledger(), limits)
 
 
 def test_an_id_stays_as_it_came() -> None:
@@ -21,7 +21,9 @@ def test_an_id_stays_as_it_came() -> None:
 def test_an_id_that_is_taken_gets_a_suffix_and_is_recorded() -> None:
     given = ids()
     assert [given.unique(name) for name in ("a", "a_2", "a", "a", "a_2")] == ["a", "a_2", "a_3", "a_4", "a_2_2"]
-    assert [(entry.stage, entry.action) for entry in given.ledger] == [("Normalizer", "renamed")]
+    assert [(entry.stage, entry.path, entry.action) for entry in given.ledger] == [
+        ("Normalizer", "calls[].id", "renamed")
+    ]
 
 
 def test_a_call_without_an_id_gets_a_new_one() -> None:

@@ -45,6 +45,11 @@ def test_the_event_name_tells_an_error_that_its_payload_does_not() -> None:
     assert error_in({"type": "weird", "message": "boom", "code": "server_error"}, b"error") == BOOM
 
 
+def test_whatever_comes_under_the_name_of_an_error_is_one() -> None:
+    assert error_in("boom", b"error") == StreamError(ErrorKind.API, "boom", "", retryable=True)
+    assert error_in([{}], b"error") == StreamError(ErrorKind.API, "the upstream failed", "", retryable=True)
+
+
 @pytest.mark.parametrize(
     "event",
     [

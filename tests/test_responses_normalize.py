@@ -324,6 +324,11 @@ def test_an_error_in_a_response_that_is_complete_is_none() -> None:
     assert events(created(), terminal(error={"message": "x"}))[-1] == MessageStop()
 
 
+def test_an_event_name_tells_an_error_that_is_plain_text() -> None:
+    made = play(ResponsesNormalizer(), frame(created()), frame(b"boom", b"error"))
+    assert made[1] == [StreamError(ErrorKind.API, "boom", "", retryable=True)]
+
+
 def test_an_event_name_tells_an_error_without_a_type() -> None:
     made = play(ResponsesNormalizer(), frame(created()), frame({"message": "boom", "object": "x"}, b"error"))
     assert isinstance(made[1][0], StreamError)

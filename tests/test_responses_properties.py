@@ -150,9 +150,9 @@ def test_whatever_comes_makes_events_that_belong_to_blocks_that_are_open(items: 
     closed: set[Any] = set()
     stage = ResponsesNormalizer()
     try:
-        made = events(*items, stage=stage)
+        made = [*stage.receive([frame(item) for item in items]), *stage.receive_eof()]
     except UpstreamError as error:
-        made = list(error.made)
+        made = [*error.made]
     for one in made:
         index = getattr(one, "index", None)
         if isinstance(one, BlockStart):

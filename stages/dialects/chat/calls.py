@@ -1,7 +1,6 @@
 """Which fragment belongs to which call, and when a call may begin."""
 
 import re
-import secrets
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -10,10 +9,11 @@ from attrs import define, field
 from pipeline.arguments import Arguments
 from pipeline.errors import LimitExceeded, UpstreamError
 from pipeline.events import ArgumentsDelta, BlockStart, BlockStop, Event, ToolKind, ToolUseBlock
+from pipeline.halves import Halves
+from pipeline.ids import CallIds
 from pipeline.jsontext import dumps, exact, is_whole
 from pipeline.ledger import Ledger
 from pipeline.limits import Limits
-from stages.dialects.chat.content import Halves
 
 LEGACY = "function_call"
 """The place of the one call that the deprecated `function_call` deltas make."""
@@ -123,8 +123,10 @@ class Calls:
     _unfinished: list[Call] = field(init=False, factory=list)
     """The calls that text without any name may belong to."""
     _halves: Halves = field(init=False, factory=Halves)
-    _ids: dict[str, int] = field(init=False, factory=dict)
-    """The ids given to clients, and how often each was wanted."""
+    _ids: CallIds = field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self._ids = CallIds("ChatNormalizer", "tool_calls[].id", self.ledger, self.limits)
 
     @property
     def held(self) -> int:
@@ -139,10 +141,7 @@ class Calls:
 
         Raises `UpstreamError` if it could belong to several calls, `LimitExceeded` at a bound.
         """
-        if len(fragment.id) > self.limits.id_chars or len(fragment.name) > self.limits.id_chars:
-            raise LimitExceeded(
-                f"a call's id or name is longer than {self.limits.id_chars} characters", code="id_chars"
-            )
+        self._ids.check(fragment.id, fragment.name)
         call = self._call_of(fragment)
         if call is None:
             return
@@ -283,23 +282,10 @@ class Calls:
 
     def _begin(self, call: Call, out: list[Event]) -> None:
         call.index = next(self.indexes)
-        out.append(BlockStart(call.index, ToolUseBlock(self._unique(call.id), call.name, call.kind)))
+        out.append(BlockStart(call.index, ToolUseBlock(self._ids.unique(call.id), call.name, call.kind)))
         out.extend(ArgumentsDelta(call.index, earlier) for earlier in call.waiting)
         self._held -= sum(map(len, call.waiting))
         call.waiting = []
-
-    def _unique(self, wanted: str) -> str:
-        """The id, or one with a suffix if it is taken, or a minted one if there is none."""
-        if not wanted:
-            wanted = f"call_{secrets.token_hex(12)}"
-        unique = wanted
-        while unique in self._ids:
-            self._ids[wanted] += 1
-            unique = f"{wanted}_{self._ids[wanted]}"
-        if unique != wanted:
-            self.ledger.record("ChatNormalizer", "tool_calls[].id", "renamed", "two calls have the same id")
-        self._ids[unique] = 1
-        return unique
 
 
 def _is_call(entry: Mapping[str, Any]) -> bool:

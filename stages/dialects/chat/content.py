@@ -1,11 +1,11 @@
 """What a delta says: text in its several forms, reasoning in its many spellings."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, Literal
 
 from attrs import define, field
 
-from pipeline.jsontext import dumps, whole_text
+from pipeline.jsontext import dumps
 from pipeline.ledger import Ledger
 
 Piece = tuple[Literal["text", "reasoning", "refusal"], str]
@@ -179,33 +179,3 @@ class Repeats:
             self._head += text[: TOLD - size]
         self._chars = size + len(text)
         return text
-
-
-@define
-class Halves:
-    """Joins the halves of a character that two deltas brought; half a character alone becomes U+FFFD."""
-
-    odd: bool = field(init=False, default=False)
-    """A half is waiting."""
-    _waiting: dict[str, str] = field(init=False, factory=dict)
-
-    @property
-    def held(self) -> int:
-        """Bytes that wait."""
-        return len(self._waiting)
-
-    def joined(self, key: str, text: str) -> str:
-        """The text that can be passed on for `key`; a leading half at its end waits for the next."""
-        if not text or (text.isascii() and not self.odd):
-            return text
-        text = self._waiting.pop(key, "") + text
-        if "\ud800" <= text[-1] <= "\udbff":
-            self._waiting[key] = text[-1]
-            text = text[:-1]
-        self.odd = bool(self._waiting)
-        return whole_text(text)
-
-    def rest(self) -> Iterable[tuple[str, str]]:
-        """What still waits, by key, without its other half."""
-        waiting, self._waiting, self.odd = self._waiting, {}, False
-        return [(key, "\ufffd") for key in waiting]

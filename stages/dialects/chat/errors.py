@@ -1,11 +1,10 @@
 """Errors as Chat servers write them, in a stream or as a body."""
 
-import re
-from collections.abc import Mapping
 from typing import Any
 
-from pipeline.errors import RETRYABLE, ErrorKind, kind_of_status
+from pipeline.errors import RETRYABLE, ErrorKind
 from pipeline.events import StreamError
+from pipeline.failure import failure, stated
 
 KINDS: dict[str, ErrorKind] = {
     "authentication_error": ErrorKind.AUTHENTICATION,
@@ -75,8 +74,6 @@ FAILED_FINISH: dict[str, ErrorKind] = {
 FAILING = frozenset({"error", "base_resp", "x_groq"})
 """Members of a chunk with choices in which an error may stand."""
 
-_HTTP_STATUS = re.compile("[45][0-9]{2}")
-
 
 def error_in(chunk: Any, name: bytes = b"") -> StreamError | None:
     """The error that a payload is, or None. `name` is its event's.
@@ -88,20 +85,21 @@ def error_in(chunk: Any, name: bytes = b"") -> StreamError | None:
     if isinstance(chunk, list) and (found := next(filter(None, map(error_in, chunk)), None)) is not None:
         return found
     if not isinstance(chunk, dict):
-        return _error(chunk, {}) if chunk and name == b"error" else None
+        return failure(chunk, {}, KINDS) if chunk and name == b"error" else None
     beside = chunk.get("x_groq")
     if error := chunk.get("error") or (beside.get("error") if isinstance(beside, dict) else None):
-        return _error(error, chunk)
+        return failure(error, chunk, KINDS)
     if chunk.get("object") == "error" or (name == b"error" and not chunk.get("choices")):
-        return _error(chunk, chunk)
+        return failure(chunk, chunk, KINDS)
     status = chunk.get("base_resp")
     if isinstance(status, dict) and (code := status.get("status_code")):
-        return _made(status.get("status_msg"), (), code, STATUS_CODES.get(code) if isinstance(code, int) else None)
+        kind = STATUS_CODES.get(code) if isinstance(code, int) else None
+        return stated(status.get("status_msg"), (), code, KINDS, kind)
     if "choices" not in chunk and "usage" not in chunk:
         if (several := chunk.get("errors")) and isinstance(several, list):
-            return _error(several, chunk)
+            return failure(several, chunk, KINDS)
         if (message := chunk.get("detail") or chunk.get("message")) and not isinstance(message, dict):
-            return _error({**chunk, "message": message}, chunk)
+            return failure({**chunk, "message": message}, chunk, KINDS)
     return None
 
 
@@ -125,33 +123,3 @@ def failed_finish(reason: str) -> StreamError | None:
     if kind is None:
         return None
     return StreamError(kind, f"the upstream ended with finish reason {reason!r}", reason, kind in RETRYABLE)
-
-
-def _error(error: Any, around: Mapping[str, Any]) -> StreamError:
-    if isinstance(error, list):
-        error = error[0]
-    if not isinstance(error, dict):
-        return _made(error, (around.get("type"),), around.get("code"))
-    words = (error.get("code"), error.get("type"), error.get("status"))
-    return _made(error.get("message") or error.get("detail"), words, error.get("code") or error.get("status_code"))
-
-
-def _made(message: Any, words: tuple[Any, ...], code: Any, kind: ErrorKind | None = None) -> StreamError:
-    named = [word for word in words if isinstance(word, str) and word]
-    kind = kind or next((found for word in named if (found := KINDS.get(word.lower())) is not None), None)
-    if kind is None:
-        number = int(code) if isinstance(code, int | str) and _HTTP_STATUS.fullmatch(str(code)) else 0
-        kind = kind_of_status(number) if number else ErrorKind.API
-    text = _message(message) or (f"the upstream failed: {named[0]}" if named else "the upstream failed")
-    return StreamError(kind, text, str(code) if code else "".join(named[:1]), kind in RETRYABLE)
-
-
-def _message(message: Any) -> str:
-    """A message as text: FastAPI's `detail` is a list of objects."""
-    if isinstance(message, str):
-        return message
-    if isinstance(message, list):
-        return "; ".join(filter(None, map(_message, message)))
-    if isinstance(message, dict):
-        return _message(message.get("message") or message.get("msg"))
-    return ""

@@ -8,7 +8,7 @@ from typing import Any, Final
 from attrs import define, field
 
 from pipeline.dialect import NO_REQUEST, RequestFacts
-from pipeline.errors import ErrorKind, PipelineError, UpstreamError
+from pipeline.errors import ErrorKind, PipelineError
 from pipeline.events import (
     AnnotationDelta,
     Block,
@@ -31,15 +31,16 @@ from pipeline.events import (
     TextDelta,
     Usage,
 )
-from pipeline.jsontext import is_whole, loads, several
+from pipeline.halves import Halves
+from pipeline.jsontext import is_whole, loads
 from pipeline.ledger import Ledger
 from pipeline.limits import DEFAULT_LIMITS, Limits
+from pipeline.payload import payloads
 from pipeline.stage import Stage
 from stages.dialects.chat.calls import LEGACY, Calls, Fragment, exact_entries, fragments_of
 from stages.dialects.chat.content import (
     BESIDE,
     REASONING,
-    Halves,
     Repeats,
     details_of,
     pieces_of,
@@ -140,21 +141,11 @@ class ChatNormalizer(Stage[Frame, Event]):
     def _no_json(self, frame: Frame, out: list[Event]) -> None:
         """The end, a keep-alive, JSON texts that lack a blank line between them, or a broken frame."""
         data = frame.data.strip()
-        if data.startswith(DONE):
-            self._done(out)
-            return
-        if (error := error_in(data.decode("utf-8", "replace"), frame.name)) is not None:
+        error = None if data.startswith(DONE) else error_in(data.decode("utf-8", "replace"), frame.name)
+        if error is not None:
             self._fail(error, out)
             return
-        if not data.startswith((b"{", b"[")):
-            self.ledger.record("ChatNormalizer", "frame", "ignored", "data that is no JSON")
-            return
-        end = data.endswith(DONE)
-        try:
-            chunks = list(several(data[: -len(DONE)] if end else data))
-        except ValueError as error:
-            raise UpstreamError("a frame starts like JSON and does not parse", code="invalid_json") from error
-        self.ledger.record("ChatNormalizer", "frame", "parted", "several JSON texts in one frame")
+        chunks, end = payloads(data, DONE, "ChatNormalizer", self.ledger)
         for chunk in chunks:
             if not self.ended:
                 self._chunk(chunk, frame, out)

@@ -7,7 +7,7 @@ from attrs import define, field
 
 from pipeline.errors import LimitExceeded, UpstreamError
 from pipeline.events import ArgumentsDelta, Event, ToolKind, ToolUseBlock
-from pipeline.jsontext import dumps, is_object
+from pipeline.jsontext import dumps, is_object, size_of
 from stages.dialects.responses.items import CUT_STATUSES, Item
 from stages.dialects.responses.voice import Said, Voice
 
@@ -59,6 +59,7 @@ class CallItem(Item):
             self._open(out)
 
     def snapshot(self, item: Mapping[str, Any], out: list[Event]) -> None:
+        """Its name, and what of its arguments was not said."""
         if self.voice.index < 0:
             self.kind = CALL_KINDS.get(str(item.get("type")), self.kind)
         self.announce(item, out)
@@ -67,6 +68,7 @@ class CallItem(Item):
             self.writer.lose("namespace", "no event carries it")
 
     def done(self, item: Mapping[str, Any], out: list[Event]) -> None:
+        """It ends if it is whole, and told to be; else the end of the message settles it."""
         self.ended = True
         status, whole = item.get("status"), self._text(item)
         self._cut = status in CUT_STATUSES
@@ -77,6 +79,7 @@ class CallItem(Item):
             self._stop(self.voice, out, True)
 
     def end(self, out: list[Event], *, complete: bool) -> None:
+        """It ends, whole or not; without a name it never began."""
         if self.voice.index < 0:
             if self._name:
                 self._open(out)
@@ -96,10 +99,12 @@ class CallItem(Item):
             self._release()
 
     def agrees(self, item: Mapping[str, Any]) -> bool:
+        """Whether the name and the arguments may be the same."""
         told = item.get("name")
         return (not self._name or told in (self._name, None, "")) and self.voice.agrees([self._text(item)])
 
     def voices(self) -> Iterable[Voice]:
+        """Its arguments."""
         return (self.voice,)
 
     def _learn(self, said: Mapping[str, Any]) -> None:
@@ -127,13 +132,13 @@ class CallItem(Item):
 
     def _wait(self, text: str) -> None:
         self._waiting.append(text)
-        self.writer.held += len(text)
+        self.writer.held += size_of(text)
         bound = self.writer.limits.held_bytes
         if self.writer.held > bound:
             raise LimitExceeded(f"more than {bound} bytes of arguments wait for their call's name", code="held_bytes")
 
     def _release(self) -> None:
-        self.writer.held -= sum(map(len, self._waiting))
+        self.writer.held -= sum(map(size_of, self._waiting))
         self._waiting.clear()
 
     def _text(self, said: Mapping[str, Any]) -> str:

@@ -133,7 +133,7 @@ class ResponsesEncoder(Stage[Event, Frame]):
             for event in items:
                 kind = type(event)
                 if kind is self._plain and event.index == self._plain_index:  # type: ignore[attr-defined]  # a delta
-                    if text := event.text:  # type: ignore[attr-defined]
+                    if text := event.text:  # type: ignore[attr-defined]  # it has both
                         self._plain_item.more(text, out)  # type: ignore[union-attr]  # it is set with the class
                 elif not self.ended and (step := _STEPS.get(kind)) is not None:
                     self._plain = None

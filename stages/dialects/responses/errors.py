@@ -108,12 +108,12 @@ def error_in(event: Any, name: bytes = b"") -> StreamError | None:
     """The error that a payload is, or None. `name` is its event's.
 
     Read are the flat `error` event of the specification, the nested one of the real servers, an error object without a
-    type, and a bare body (`detail`, `message`) where no event stands.
+    type, a bare body (`detail`, `message`) where no event stands, and whatever comes under the event name `error`.
     """
-    if isinstance(event, list):
-        return next((found for item in event if (found := error_in(item)) is not None), None)
+    if isinstance(event, list) and (found := next(filter(None, map(error_in, event)), None)) is not None:
+        return found
     if not isinstance(event, dict):
-        return None
+        return failure(event, {}, KINDS) if event and name == b"error" else None
     kind = event.get("type")
     if kind in ("error", "response.error"):
         return failure(event.get("error") or {**event, "type": None}, event, KINDS)

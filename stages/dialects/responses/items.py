@@ -43,7 +43,7 @@ class Writer:
     limits: Limits
     ids: CallIds
     held: int = field(init=False, default=0)
-    """Characters that wait for their call's identity."""
+    """Bytes that wait for their call's identity."""
     called: bool = field(init=False, default=False)
     """A call was begun."""
     refused: bool = field(init=False, default=False)
@@ -168,6 +168,7 @@ class MessageItem(Item):
         self._note(note, out)
 
     def snapshot(self, item: Mapping[str, Any], out: list[Event]) -> None:
+        """What of its texts, and of the notes on them, was not said."""
         parts = _parts(item.get("content"))
         for more in self.text.rest_of([_text(part.get("text")) for part in parts]):
             self._rest(self.text, more, out)
@@ -186,17 +187,20 @@ class MessageItem(Item):
             self.writer.lose("phase", "no event carries it")
 
     def end(self, out: list[Event], *, complete: bool) -> None:
+        """Both of its blocks end."""
         self.flush(out)
         for voice in self.voices():
             self._stop(voice, out, complete)
 
     def agrees(self, item: Mapping[str, Any]) -> bool:
+        """Whether both texts may be the same."""
         parts = _parts(item.get("content"))
         return self.text.agrees([_text(part.get("text")) for part in parts]) and self.refusal.agrees(
             [_text(part.get("refusal")) for part in parts]
         )
 
     def voices(self) -> Iterable[Voice]:
+        """Its text and its refusal."""
         return (self.text, self.refusal)
 
     def _note(self, note: Mapping[str, Any], out: list[Event]) -> None:
@@ -250,6 +254,7 @@ class ReasoningItem(Item):
             self._rest(self.voice, self.voice.rest(part, whole), out)
 
     def snapshot(self, item: Mapping[str, Any], out: list[Event]) -> None:
+        """What of its text was not said, and its blob."""
         texts = parts_of(item)
         for member in ("content", "summary"):
             if any(texts[member]) and self._shows(member):
@@ -258,6 +263,7 @@ class ReasoningItem(Item):
         self._proof = proof_of(item) or self._proof
 
     def end(self, out: list[Event], *, complete: bool) -> None:
+        """The blob, and the end of its block."""
         self.flush(out)
         if self.voice.stopped:
             return
@@ -268,9 +274,11 @@ class ReasoningItem(Item):
         self._stop(self.voice, out, complete)
 
     def agrees(self, item: Mapping[str, Any]) -> bool:
+        """Whether the text may be the same."""
         return self.voice.agrees(parts_of(item)[self._member or "summary"])
 
     def voices(self) -> Iterable[Voice]:
+        """Its text."""
         return (self.voice,)
 
     def _shows(self, member: str) -> bool:
@@ -295,9 +303,11 @@ class HostedItem(Item):
     _written: bool = field(init=False, default=False)
 
     def snapshot(self, item: Mapping[str, Any], out: list[Event]) -> None:
+        """The item as it is now."""
         self._whole = item
 
     def end(self, out: list[Event], *, complete: bool) -> None:
+        """It is carried, once."""
         if self._whole and not self._written:
             self._written = True
             out.append(BlockStop(self.writer.open(ServerBlock(NAME, self._whole), out), complete))
@@ -306,9 +316,11 @@ class HostedItem(Item):
         return not self._whole
 
     def agrees(self, item: Mapping[str, Any]) -> bool:
+        """Whether it is of the same type."""
         return item.get("type") == (self._whole or self.announcement).get("type")
 
     def voices(self) -> Iterable[Voice]:
+        """It has no text."""
         return ()
 
 

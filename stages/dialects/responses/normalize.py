@@ -70,7 +70,7 @@ class ResponsesNormalizer(Stage[Frame, Event]):
     _said: Said | None = field(init=False, default=None)
 
     def __attrs_post_init__(self) -> None:
-        self._writer = Writer(self.ledger, self.limits, CallIds(STAGE, self.ledger, self.limits))
+        self._writer = Writer(self.ledger, self.limits, CallIds(STAGE, "call_id", self.ledger, self.limits))
         self._output = Output(self._writer)
 
     @property
@@ -130,7 +130,12 @@ class ResponsesNormalizer(Stage[Frame, Event]):
 
     def _no_json(self, frame: Frame, out: list[Event]) -> None:
         """A frame that is not one JSON text. A sentinel says nothing: the terminal event does."""
-        events, _ = payloads(frame.data, DONE, STAGE, self.ledger)
+        data = frame.data.strip()
+        error = None if data.startswith(DONE) else error_in(data.decode("utf-8", "replace"), frame.name)
+        if error is not None:
+            self._fail(error, out)
+            return
+        events, _ = payloads(data, DONE, STAGE, self.ledger)
         for event in events:
             if not self.ended:
                 self._event(event, frame, out)

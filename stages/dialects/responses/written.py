@@ -147,6 +147,7 @@ class WrittenParts(Written):
         self._proof = members
 
     def close(self, out: list[Frame], *, complete: bool) -> None:
+        """Its last part ends, and it is told whole."""
         self._begin(out)
         self._end_part(out)
         status = self._status("completed" if complete else "incomplete")
@@ -207,6 +208,7 @@ class WrittenCall(Written):
             self.more(text, out)
 
     def close(self, out: list[Frame], *, complete: bool) -> None:
+        """It is told whole; its arguments are called done only if nothing cut them short."""
         if self.form is not None and (rest := self.form.close(complete)):
             self.more(rest, out)
         text = "".join(self._pieces)
@@ -228,6 +230,7 @@ class WrittenWhole(Written):
     item: Json
 
     def close(self, out: list[Frame], *, complete: bool) -> None:
+        """It is announced and told whole at one stroke."""
         self._announce(self.item, out)
         self._finish(self.item, out)
 
