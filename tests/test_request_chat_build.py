@@ -174,6 +174,8 @@ def test_reasoning_text_goes_up_only_to_a_provider_that_demands_it() -> None:
     ("reasoning", "options", "effort"),
     [
         (Reasoning(False), {}, "none"),
+        (Reasoning(False), {"off_effort": "minimal"}, "minimal"),
+        (Reasoning(False), {"off_effort": ""}, None),
         (Reasoning(True), {}, None),
         (Reasoning(True, budget=2000), {}, "low"),
         (Reasoning(True, "high"), {"effort": "low"}, "low"),
@@ -365,3 +367,8 @@ def test_private_members_of_another_dialect_stay_behind() -> None:
     part = TextPart("t", private={"citations": []})
     body = written(request(Turn(Role.USER, (part,), private={"x": 1}), private={"container": "c"}))
     assert body == {"model": "m", "messages": [{"role": "user", "content": "t"}]}
+
+
+def test_a_bound_keeps_within_the_upstreams() -> None:
+    assert written(request(max_tokens=100), most_tokens=50)["max_completion_tokens"] == 50
+    assert written(request(max_tokens=100), most_tokens=200)["max_completion_tokens"] == 100

@@ -131,6 +131,17 @@ LOST: list[tuple[str, JSON, str]] = [
         "messages[0].audio",
     ),
     (
+        "messages[].extra_content",
+        messages(
+            {
+                "role": "assistant",
+                "tool_calls": [{"id": "1", "function": {"name": "f"}, "extra_content": {"google": {}}}],
+            },
+            {"role": "tool", "tool_call_id": "1", "content": "r"},
+        ),
+        "messages[0].tool_calls[0].extra_content",
+    ),
+    (
         "messages[].annotations",
         messages({"role": "assistant", "content": "a", "annotations": [{}]}, {"role": "user", "content": "b"}),
         "messages[0].annotations",
@@ -184,3 +195,31 @@ def test_text_alone_as_modality_is_what_every_dialect_answers_with() -> None:
     ledger = Ledger()
     build_messages(read(modalities=["text"]), ledger=ledger, options=RequestOptions(strict=True))
     assert list(ledger) == []
+
+
+def test_every_canonical_member_is_known_by_the_clients_name() -> None:
+    request = read(
+        max_tokens=5,
+        n=1,
+        parallel_tool_calls=True,
+        reasoning={"effort": "low"},
+        response_format={"type": "json_object"},
+        tool_choice="auto",
+        user="u",
+        prompt_cache_key="k",
+        stream_options={"include_usage": True},
+    )
+    paths = {
+        "turns": "messages",
+        "max_tokens": "max_tokens",
+        "choices": "n",
+        "parallel": "parallel_tool_calls",
+        "reasoning": "reasoning",
+        "output": "response_format",
+        "tool_choice": "tool_choice",
+        "user": "user",
+        "cache_key": "prompt_cache_key",
+        "include_usage": "stream_options.include_usage",
+        "temperature": "temperature",
+    }
+    assert {member: request.path(member) for member in paths} == paths

@@ -211,6 +211,8 @@ def test_reasoning_goes_back_to_the_provider_that_sealed_it(piece: JSON) -> None
         (Reasoning(True), {}, {"type": "adaptive"}, None),
         (Reasoning(False), {}, {"type": "disabled"}, None),
         (Reasoning(None, "none"), {}, {"type": "disabled"}, None),
+        (Reasoning(False), {"off_effort": "low"}, {"type": "adaptive"}, "low"),
+        (Reasoning(False), {"off_effort": ""}, None, None),
         (Reasoning(None, "minimal"), {}, {"type": "adaptive"}, "low"),
         (Reasoning(None, "xhigh"), {}, {"type": "adaptive"}, "xhigh"),
         (Reasoning(True, budget=2000), {}, {"type": "adaptive"}, "low"),
@@ -362,6 +364,7 @@ def test_web_search_is_asked_for_where_the_route_allows_it() -> None:
 def test_a_bound_is_always_given() -> None:
     assert written(request(max_tokens=None))["max_tokens"] == 32_000
     assert written(request(max_tokens=None), max_tokens=9)["max_tokens"] == 9
+    assert written(request(max_tokens=100), most_tokens=50)["max_tokens"] == 50
 
 
 def test_one_json_object_is_asked_for_in_words() -> None:

@@ -262,3 +262,25 @@ def test_a_member_only_this_dialect_has_is_lost_as_its_row_says(
 
 def test_every_row_has_its_case() -> None:
     assert {case[0] for case in CARRIED} | {case[0] for case in LOST} == set(READ)
+
+
+def test_every_canonical_member_is_known_by_the_clients_name() -> None:
+    request = read(
+        stop_sequences=["a"],
+        tool_choice={"type": "auto", "disable_parallel_tool_use": True},
+        output_config={"effort": "low", "format": {"type": "json_schema", "schema": {}}},
+        metadata={"user_id": "u"},
+        cache_control={"type": "ephemeral"},
+    )
+    paths = {
+        "turns": "messages",
+        "stop": "stop_sequences",
+        "tool_choice": "tool_choice",
+        "parallel": "tool_choice.disable_parallel_tool_use",
+        "reasoning": "output_config.effort",
+        "output": "output_config.format",
+        "user": "metadata.user_id",
+        "cache": "cache_control",
+        "temperature": "temperature",
+    }
+    assert {member: request.path(member) for member in paths} == paths

@@ -135,6 +135,8 @@ LOST: list[tuple[str, Request, str, JSON]] = [
         "messages[1]",
         {},
     ),
+    ("max_tokens above the most", request(max_tokens=100), "max_tokens", {"most_tokens": 50}),
+    ("reasoning off", request(reasoning=Reasoning(False)), "reasoning", {"off_effort": "low"}),
     ("stop of blanks", request(stop=("a", "\n"), paths={"stop": "stop"}), "stop", {}),
     ("temperature above one", request(temperature=1.5), "temperature", {}),
     ("sampling with thinking", request(temperature=0.5, reasoning=THINKS), "temperature", {}),

@@ -208,6 +208,8 @@ def test_reasoning_that_led_to_nothing_is_not_sent() -> None:
         (Reasoning(True), {}, {"summary": "auto"}),
         (Reasoning(True, budget=2000), {}, {"effort": "low", "summary": "auto"}),
         (Reasoning(False), {}, {"effort": "none"}),
+        (Reasoning(False), {"off_effort": "low"}, {"effort": "low"}),
+        (Reasoning(False), {"off_effort": ""}, None),
         (Reasoning(None, "none"), {}, {"effort": "none"}),
         (Reasoning(True, "low", summary="omitted"), {}, {"effort": "low"}),
         (Reasoning(True, summary="omitted"), {}, None),
@@ -224,7 +226,7 @@ def test_a_summary_is_asked_for_with_every_effort_that_is_not_off(
     body = written(request(reasoning=reasoning), **options)
     assert body.get("reasoning") == found
     asked = options.get("effort") != "" and (reasoning is not None or "effort" in options)
-    off = isinstance(found, dict) and found.get("effort") == "none"
+    off = "off_effort" in options or (isinstance(found, dict) and found.get("effort") == "none")
     assert body.get("include") == (["reasoning.encrypted_content"] if asked and not off else None)
 
 
@@ -371,3 +373,8 @@ def test_private_members_of_another_dialect_stay_behind() -> None:
     body = written(request(Turn(Role.USER, (part,), private={"x": 1}), private={"container": "c"}))
     assert body["input"][0]["content"] == [{"type": "input_text", "text": "t", "mark": 1}]
     assert set(body) == {"model", "input", "store"}
+
+
+def test_a_bound_keeps_within_the_upstreams() -> None:
+    assert written(request(max_tokens=100), most_tokens=50)["max_output_tokens"] == 50
+    assert written(request(max_tokens=100), most_tokens=200)["max_output_tokens"] == 100

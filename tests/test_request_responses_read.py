@@ -212,3 +212,30 @@ def test_an_answer_in_the_foreground_is_what_every_dialect_gives() -> None:
     ledger = Ledger()
     build_chat(read(background=False), ledger=ledger, options=RequestOptions(strict=True))
     assert list(ledger) == []
+
+
+def test_every_canonical_member_is_known_by_the_clients_name() -> None:
+    request = read(
+        instructions="i",
+        parallel_tool_calls=True,
+        max_output_tokens=5,
+        text={"format": {"type": "json_object"}, "verbosity": "low"},
+        include=["message.output_text.logprobs"],
+        reasoning={"effort": "low"},
+        safety_identifier="u",
+        prompt_cache_key="k",
+    )
+    paths = {
+        "turns": "input",
+        "system": "instructions",
+        "parallel": "parallel_tool_calls",
+        "max_tokens": "max_output_tokens",
+        "output": "text.format",
+        "verbosity": "text.verbosity",
+        "logprobs": "include",
+        "reasoning": "reasoning",
+        "user": "safety_identifier",
+        "cache_key": "prompt_cache_key",
+        "temperature": "temperature",
+    }
+    assert {member: request.path(member) for member in paths} == paths

@@ -85,6 +85,8 @@ CACHED = CacheHint(where="messages[0].content[0].cache_control")
 # row of the table: (the request, where the loss is named)
 LOST: list[tuple[str, Request, str]] = [
     ("turns.name", request(evolve(GO, name="me", where="messages[0]")), "messages[0].name"),
+    ("max_tokens above the most", request(max_tokens=100), "max_tokens"),
+    ("reasoning off", request(reasoning=Reasoning(False)), "reasoning"),
     ("max_tokens of zero", request(max_tokens=0), "max_tokens"),
     ("max_tokens below sixteen", request(max_tokens=1), "max_tokens"),
     ("stop", request(stop=("a",), paths={"stop": "stop_sequences"}), "stop_sequences"),
@@ -119,6 +121,13 @@ LOST: list[tuple[str, Request, str]] = [
 ]
 
 
+OPTIONS: dict[str, JSON] = {
+    "max_tokens above the most": {"most_tokens": 50},
+    "reasoning off": {"off_effort": "low"},
+}
+"""The options of the routes on which a row matters."""
+
+
 @pytest.mark.parametrize(("row", "given", "shows"), CARRIED, ids=[case[0] for case in CARRIED])
 def test_a_member_is_written_as_its_row_says(row: str, given: Request, shows: JSON) -> None:
     ledger = Ledger(direction="request")
@@ -132,7 +141,7 @@ def test_a_member_is_written_as_its_row_says(row: str, given: Request, shows: JS
 @pytest.mark.parametrize(("row", "given", "where"), LOST, ids=[case[0] for case in LOST])
 def test_what_cannot_be_said_is_lost_as_its_row_says(row: str, given: Request, where: str, strict: bool) -> None:
     ledger = Ledger(direction="request")
-    options = RequestOptions(strict=strict)
+    options = RequestOptions(strict=strict, **OPTIONS.get(row, {}))
     if WRITE[row].under(strict) is Rule.REFUSE:
         with pytest.raises(ClientError) as caught:
             build(given, ledger=ledger, options=options)

@@ -137,7 +137,6 @@ def test_a_request_tells_its_instructions_from_its_conversation() -> None:
     request = Request(dialect="x", model="m", system=(system,), turns=(leading, said, later))
     assert request.instructions() == ((system, leading), (said, later))
     assert list(request.parts()) == [TextPart("a"), TextPart("b"), TextPart("c"), TextPart("d")]
-    assert request.with_turns([said]).turns == (said,)
 
 
 def test_a_request_names_the_clients_member() -> None:
@@ -152,3 +151,9 @@ def test_a_long_user_id_becomes_its_hash() -> None:
     assert len(long.user_within(64)) == 64
     assert "u" * 10 not in long.user_within(64)
     assert Request(dialect="x", model="m", turns=()).user_within(64) == ""
+
+
+def test_a_bound_keeps_within_the_upstreams() -> None:
+    asked = Request(dialect="x", model="m", turns=(), max_tokens=100)
+    assert (asked.bound(None), asked.bound(50), asked.bound(200)) == (100, 50, 100)
+    assert Request(dialect="x", model="m", turns=()).bound(50) is None
