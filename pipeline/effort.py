@@ -33,6 +33,13 @@ def effort_of(reasoning: Reasoning | None) -> str:
     return "" if reasoning.budget is None else effort_of_budget(reasoning.budget)
 
 
+def is_off(reasoning: Reasoning | None, options: RequestOptions) -> bool:
+    """Whether no reasoning is wanted, by the policy or else by the client."""
+    return (effort_of(reasoning) if options.effort is None else options.effort) == OFF
+
+
 def effort_under(reasoning: Reasoning | None, options: RequestOptions) -> str:
     """The effort to ask for: a policy's, else the client's; empty: none is asked for."""
+    if is_off(reasoning, options):
+        return options.off_effort
     return effort_of(reasoning) if options.effort is None else options.effort

@@ -5,12 +5,12 @@ What only the client's dialect can say stands in `private` and goes back into th
 knows stands in `extras` and goes up untouched.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from enum import StrEnum
 from hashlib import sha256
 from typing import Any
 
-from attrs import evolve, field, frozen
+from attrs import field, frozen
 
 from pipeline.events import ToolKind
 from pipeline.ladder import Loss
@@ -334,7 +334,9 @@ class Request:
 
     def path(self, member: str) -> str:
         """The client's name for one of our members."""
-        return self.paths.get(member, member)
+        given = getattr(self, member, None)
+        where = given.where if isinstance(given, Node | CacheHint) else ""
+        return where or self.paths.get(member, member)
 
     def instructions(self) -> tuple[tuple[Turn, ...], tuple[Turn, ...]]:
         """The instructions before everything, those that open the conversation included, and the turns behind them."""
@@ -348,14 +350,14 @@ class Request:
         for turn in (*self.system, *self.turns):
             yield from turn.parts
 
+    def bound(self, most: int | None) -> int | None:
+        """The bound on the answer's tokens, within an upstream's own."""
+        return self.max_tokens if self.max_tokens is None or most is None else min(self.max_tokens, most)
+
     def user_within(self, most: int) -> str:
         """The user's id within a provider's bound: as it is, or its hash."""
         user = self.user or ""
         return user if len(user) <= most else sha256(user.encode("utf-8", "surrogatepass")).hexdigest()[:most]
-
-    def with_turns(self, turns: Sequence[Turn]) -> "Request":
-        """This request with other turns."""
-        return evolve(self, turns=tuple(turns))
 
 
 @frozen(kw_only=True)
@@ -370,10 +372,14 @@ class RequestOptions:
     """The model to ask for; empty: the client's."""
     max_tokens: int = 32_000
     """The bound for a dialect that demands one, where the client gives none."""
+    most_tokens: int | None = None
+    """The largest bound that the upstream takes."""
     old_max_tokens: bool = False
     """The upstream knows only the older name of the bound on the answer's tokens."""
     effort: str | None = None
     """A policy's effort instead of the client's; empty: ask for no reasoning at all, for models that refuse to be."""
+    off_effort: str = "none"
+    """What to ask for where no reasoning is wanted, for models that cannot do without; empty: nothing."""
     replay_reasoning: bool = False
     """Send echoed reasoning text back up, for providers that demand it."""
     developer_role: bool = False

@@ -1,4 +1,4 @@
-"""Building a Chat Completions request: every row of its table, and the shapes that vendors read."""
+"""Building a Chat Completions request: the shapes that vendors read."""
 
 from typing import Any
 
@@ -6,9 +6,7 @@ import pytest
 from attrs import evolve
 
 from pipeline import envelope
-from pipeline.errors import ClientError
 from pipeline.events import ToolKind
-from pipeline.ladder import Rule
 from pipeline.ledger import Ledger
 from pipeline.request import (
     AudioPart,
@@ -30,7 +28,6 @@ from pipeline.request import (
     Request,
     RequestOptions,
     Role,
-    Stored,
     TextPart,
     ToolChoice,
     ToolResultPart,
@@ -38,27 +35,11 @@ from pipeline.request import (
     Turn,
 )
 from pipeline.toolnames import WRAPPED_SCHEMA, OfferedTool
-from pipeline.turns import ORPHAN, UNANSWERED
 from stages.dialects.chat.request import build
-from stages.dialects.chat.request_tables import WRITE
+from tests.request_shapes import AT, CALL, GO, JSON, SCHEMA, assistant, request, user
 
-JSON = dict[str, Any]
-SCHEMA = {"type": "object", "properties": {"b": {}, "a": {}}}
 TOOL = FunctionTool("f", "does f", SCHEMA)
 CUSTOM = CustomTool("apply_patch", "Edits.", Grammar("lark", "start: X"), where="tools[0]")
-GO = Turn(Role.USER, (TextPart("go"),))
-
-
-def user(*parts: Part) -> Turn:
-    return Turn(Role.USER, parts, where="messages[0]")
-
-
-def assistant(*parts: Part) -> Turn:
-    return Turn(Role.ASSISTANT, parts, where="messages[0]")
-
-
-def request(*turns: Turn, **members: Any) -> Request:
-    return Request(**{"dialect": "elsewhere", "model": "m", "turns": turns or (GO,), **members})
 
 
 def written(given: Request, **options: Any) -> JSON:
@@ -69,145 +50,6 @@ def turn_written(*turns: Turn, **options: Any) -> list[JSON]:
     messages = written(request(*turns), **options)["messages"]
     assert isinstance(messages, list)
     return messages
-
-
-# row of the table: (the request, what of the body shows it)
-CARRIED: list[tuple[str, Request, JSON]] = [
-    ("model", request(), {"model": "m"}),
-    (
-        "system",
-        request(system=(Turn(Role.SYSTEM, (TextPart("a"), TextPart("b"))),)),
-        {"messages": [{"role": "system", "content": "a\n\nb"}, {"role": "user", "content": "go"}]},
-    ),
-    ("turns", request(), {"messages": [{"role": "user", "content": "go"}]}),
-    (
-        "tools",
-        request(tools=(TOOL,)),
-        {"tools": [{"type": "function", "function": {"name": "f", "description": "does f", "parameters": SCHEMA}}]},
-    ),
-    ("tool_choice", request(tools=(TOOL,), tool_choice=ToolChoice(Choosing.ANY)), {"tool_choice": "required"}),
-    (
-        "tool_choice allowed",
-        request(tools=(TOOL,), tool_choice=ToolChoice(Choosing.AUTO, allowed=(("", "f"), ("", "gone")))),
-        {
-            "tool_choice": {
-                "type": "allowed_tools",
-                "allowed_tools": {"mode": "auto", "tools": [{"type": "function", "function": {"name": "f"}}]},
-            }
-        },
-    ),
-    ("parallel", request(tools=(TOOL,), parallel=False), {"parallel_tool_calls": False}),
-    ("max_tokens", request(max_tokens=5), {"max_completion_tokens": 5}),
-    ("stop", request(stop=("a", "b")), {"stop": ["a", "b"]}),
-    ("temperature", request(temperature=0.5), {"temperature": 0.5}),
-    ("top_p", request(top_p=0.5), {"top_p": 0.5}),
-    ("seed", request(seed=5), {"seed": 5}),
-    ("frequency_penalty", request(frequency_penalty=0.5), {"frequency_penalty": 0.5}),
-    ("presence_penalty", request(presence_penalty=0.5), {"presence_penalty": 0.5}),
-    ("logit_bias", request(logit_bias={"1": 2}), {"logit_bias": {"1": 2}}),
-    ("logprobs", request(logprobs=2), {"logprobs": True, "top_logprobs": 2}),
-    ("reasoning", request(reasoning=Reasoning(True, "high")), {"reasoning_effort": "high"}),
-    (
-        "output",
-        request(output=OutputFormat(OutputKind.SCHEMA, schema=SCHEMA)),
-        {
-            "response_format": {
-                "type": "json_schema",
-                "json_schema": {"name": "output", "schema": SCHEMA, "strict": True},
-            }
-        },
-    ),
-    ("verbosity", request(verbosity="low"), {"verbosity": "low"}),
-    ("metadata", request(metadata={"a": "b"}), {"metadata": {"a": "b"}}),
-    ("user", request(user="u"), {"safety_identifier": "u"}),
-    ("cache_key", request(cache_key="k"), {"prompt_cache_key": "k"}),
-    ("service_tier", request(service_tier="flex"), {"service_tier": "flex"}),
-    ("store", request(store=True), {"store": True}),
-    ("stream", request(stream=True), {"stream": True}),
-    ("include_usage", request(stream=True), {"stream_options": {"include_usage": True}}),
-]
-
-CACHED = CacheHint(where="messages[0].content[0].cache_control")
-AT = "messages[0].content[0]"
-CALL = ToolUsePart("1", "f", {}, where=AT)
-
-# row of the table: (the request, where the loss is named)
-LOST: list[tuple[str, Request, str]] = [
-    ("max_tokens of zero", request(max_tokens=0), "max_tokens"),
-    ("stop beyond four", request(stop=tuple("abcde"), paths={"stop": "stop_sequences"}), "stop_sequences"),
-    ("top_k", request(top_k=5), "top_k"),
-    ("choices", request(choices=2, paths={"choices": "n"}), "n"),
-    ("reasoning.summary", request(reasoning=Reasoning(summary="auto"), paths={"reasoning": "thinking"}), "thinking"),
-    ("cache", request(cache=CacheHint()), "cache"),
-    ("part cache", request(user(TextPart("t", cache=CACHED))), CACHED.where),
-    ("part reasoning", request(assistant(TextPart("t"), ReasoningPart("r", "sig", where=AT)), GO), AT),
-    ("part image stored", request(user(ImagePart(Stored("file-1"), where=AT))), AT),
-    ("part document stored", request(user(DocumentPart(Stored("file-1"), where=AT))), AT),
-    ("part document by url", request(user(DocumentPart(Remote("http://x"), where=AT))), AT),
-    ("part document text", request(user(DocumentPart("words", where=AT))), AT),
-    (
-        "part document citations",
-        request(user(DocumentPart(Inline("application/pdf", "QQ=="), citations=True, where=AT))),
-        f"{AT}.citations",
-    ),
-    (
-        "part image in a result",
-        request(
-            assistant(CALL), user(ToolResultPart("1", (ImagePart(Remote("http://x")),), where="messages[1].content[0]"))
-        ),
-        "messages[1].content[0]",
-    ),
-    ("part out of place", request(assistant(ImagePart(Remote("http://x"), where=AT)), GO), AT),
-    (
-        "part is_error",
-        request(assistant(CALL), user(ToolResultPart("1", (TextPart("no"),), True, where="r"))),
-        "r.is_error",
-    ),
-    (
-        "turns.later instructions",
-        request(GO, Turn(Role.SYSTEM, (TextPart("now"),), where="messages[1]")),
-        "messages[1]",
-    ),
-    ("turns.prefill", request(GO, assistant(TextPart("It is"))), "messages[0]"),
-    (UNANSWERED, request(assistant(CALL), GO), AT),
-    (ORPHAN, request(user(ToolResultPart("9", (), where=AT))), AT),
-    ("tool grammar", request(tools=(CUSTOM,)), "tools[0]"),
-    (
-        "tool_choice hosted",
-        request(tools=(TOOL,), tool_choice=ToolChoice(Choosing.ONE, "web_search")),
-        "tool_choice",
-    ),
-]
-
-
-@pytest.mark.parametrize(("row", "given", "shows"), CARRIED, ids=[case[0] for case in CARRIED])
-def test_a_member_is_written_as_its_row_says(row: str, given: Request, shows: JSON) -> None:
-    ledger = Ledger(direction="request")
-    assert WRITE[row].rule in (Rule.ACCEPT, Rule.TRANSLATE)
-    body = build(given, ledger=ledger, options=RequestOptions(strict=True)).body
-    assert {name: body.get(name) for name in shows} == shows
-    assert list(ledger) == []
-
-
-@pytest.mark.parametrize("strict", [False, True])
-@pytest.mark.parametrize(("row", "given", "where"), LOST, ids=[case[0] for case in LOST])
-def test_what_cannot_be_said_is_lost_as_its_row_says(row: str, given: Request, where: str, strict: bool) -> None:
-    ledger = Ledger(direction="request")
-    options = RequestOptions(strict=strict, later_instructions=False)
-    if WRITE[row].under(strict) is Rule.REFUSE:
-        with pytest.raises(ClientError) as caught:
-            build(given, ledger=ledger, options=options)
-        assert str(caught.value) == f"{where}: {WRITE[row].reason}"
-        assert caught.value.status == 400
-        return
-    build(given, ledger=ledger, options=options)
-    found = [entry for entry in ledger if entry.reason == WRITE[row].reason]
-    assert [entry.path for entry in found] == [where]
-    assert found[0].action.startswith(WRITE[row].under(strict).value)
-
-
-def test_every_row_has_its_case() -> None:
-    assert {case[0] for case in CARRIED} | {case[0] for case in LOST} == set(WRITE)
 
 
 # messages
@@ -332,6 +174,8 @@ def test_reasoning_text_goes_up_only_to_a_provider_that_demands_it() -> None:
     ("reasoning", "options", "effort"),
     [
         (Reasoning(False), {}, "none"),
+        (Reasoning(False), {"off_effort": "minimal"}, "minimal"),
+        (Reasoning(False), {"off_effort": ""}, None),
         (Reasoning(True), {}, None),
         (Reasoning(True, budget=2000), {}, "low"),
         (Reasoning(True, "high"), {"effort": "low"}, "low"),
@@ -450,8 +294,8 @@ def test_a_choice_of_tools_that_are_all_gone_is_none() -> None:
 
 def test_a_cache_hint_on_a_tool_is_lost_like_any_other() -> None:
     ledger = Ledger(direction="request")
-    build(request(tools=(evolve(TOOL, cache=CACHED),)), ledger=ledger)
-    assert [entry.path for entry in ledger] == [CACHED.where]
+    build(request(tools=(evolve(TOOL, cache=CacheHint(where="tools[0].cache_control")),)), ledger=ledger)
+    assert [entry.path for entry in ledger] == ["tools[0].cache_control"]
 
 
 def test_a_call_in_a_users_turn_is_out_of_place() -> None:
@@ -523,3 +367,8 @@ def test_private_members_of_another_dialect_stay_behind() -> None:
     part = TextPart("t", private={"citations": []})
     body = written(request(Turn(Role.USER, (part,), private={"x": 1}), private={"container": "c"}))
     assert body == {"model": "m", "messages": [{"role": "user", "content": "t"}]}
+
+
+def test_a_bound_keeps_within_the_upstreams() -> None:
+    assert written(request(max_tokens=100), most_tokens=50)["max_completion_tokens"] == 50
+    assert written(request(max_tokens=100), most_tokens=200)["max_completion_tokens"] == 100

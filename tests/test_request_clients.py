@@ -1,6 +1,5 @@
 """What Claude Code, Codex and the SDKs are known to send is never refused, on a strict route neither."""
 
-from collections.abc import Callable, Mapping
 from typing import Any
 
 import pytest
@@ -8,24 +7,10 @@ import pytest
 from pipeline.errors import ClientError
 from pipeline.events import ToolKind
 from pipeline.ledger import Ledger
-from pipeline.request import Request, RequestOptions
+from pipeline.request import RequestOptions
 from pipeline.toolnames import BuiltRequest, OfferedTool
-from stages.dialects.chat import request as chat
-from stages.dialects.messages import request as messages
-from stages.dialects.responses import request as responses
+from tests.request_shapes import BUILDS, JSON, PARSES
 from tests.request_types import type_faults
-
-JSON = dict[str, Any]
-PARSES: Mapping[str, Callable[..., Request]] = {
-    "messages": messages.parse,
-    "chat": chat.parse,
-    "responses": responses.parse,
-}
-BUILDS: Mapping[str, Callable[..., BuiltRequest]] = {
-    "messages": messages.build,
-    "chat": chat.build,
-    "responses": responses.build,
-}
 
 
 def translate(dialect: str, body: JSON, upstream: str, **options: Any) -> tuple[JSON, BuiltRequest, list[str]]:

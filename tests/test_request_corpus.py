@@ -1,6 +1,6 @@
 """Every recorded request: toward its own dialect it is the same, toward each other legal, and back without loss."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -9,23 +9,9 @@ from pipeline.errors import ClientError
 from pipeline.ledger import Ledger
 from pipeline.request import Request, RequestOptions
 from pipeline.toolnames import BuiltRequest
-from stages.dialects.chat import request as chat
-from stages.dialects.messages import request as messages
-from stages.dialects.responses import request as responses
 from tests.request_facts import SAYS, facts
+from tests.request_shapes import BUILDS, JSON, PARSES
 from tests.request_types import grammar_faults, needs_corpus, needs_grammar, recorded, type_faults
-
-JSON = dict[str, Any]
-PARSES: Mapping[str, Callable[..., Request]] = {
-    "messages": messages.parse,
-    "chat": chat.parse,
-    "responses": responses.parse,
-}
-BUILDS: Mapping[str, Callable[..., BuiltRequest]] = {
-    "messages": messages.build,
-    "chat": chat.build,
-    "responses": responses.build,
-}
 
 NO_REQUESTS = (
     "anthropic_test_anthropic_stop_sequences_sent_to_api",

@@ -1,4 +1,4 @@
-"""Building a Messages request: every row of its table, and what its API demands."""
+"""Building a Messages request: what its API demands."""
 
 from typing import Any
 
@@ -6,12 +6,10 @@ import pytest
 from attrs import evolve
 
 from pipeline import envelope
-from pipeline.errors import ClientError
 from pipeline.events import ToolKind
 from pipeline.ladder import Loss, Row, Rule
 from pipeline.ledger import Ledger
 from pipeline.request import (
-    AudioPart,
     CacheHint,
     Choosing,
     CustomTool,
@@ -32,7 +30,6 @@ from pipeline.request import (
     Role,
     ServerPart,
     ServerTool,
-    Stored,
     TextPart,
     ToolChoice,
     ToolResultPart,
@@ -41,28 +38,17 @@ from pipeline.request import (
     WebSearch,
 )
 from pipeline.toolnames import WRAPPED_SCHEMA, OfferedTool
-from pipeline.turns import ORPHAN, UNANSWERED
-from stages.dialects.messages.request import build, parse
-from stages.dialects.messages.request_tables import WRITE
+from stages.dialects.messages.request import build
+from tests.request_shapes import CALL, GO, JSON, SCHEMA, assistant, user
+from tests.request_shapes import request as shape
 
-JSON = dict[str, Any]
-SCHEMA = {"type": "object", "properties": {"b": {}, "a": {}}}
 TOOL = FunctionTool("f", "does f", SCHEMA)
 CUSTOM = CustomTool("apply_patch", "Edits.", Grammar("lark", "start: X"), where="tools[0]")
-GO = Turn(Role.USER, (TextPart("go"),))
 GO_MESSAGE = {"role": "user", "content": "go"}
 
 
-def user(*parts: Part) -> Turn:
-    return Turn(Role.USER, parts, where="messages[0]")
-
-
-def assistant(*parts: Part) -> Turn:
-    return Turn(Role.ASSISTANT, parts, where="messages[0]")
-
-
 def request(*turns: Turn, **members: Any) -> Request:
-    return Request(**{"dialect": "elsewhere", "model": "m", "turns": turns or (GO,), "max_tokens": 100, **members})
+    return shape(*turns, **{"max_tokens": 100, **members})
 
 
 def written(given: Request, **options: Any) -> JSON:
@@ -76,177 +62,6 @@ def messages(*turns: Turn, **options: Any) -> list[JSON]:
 
 
 THINKS = Reasoning(True, "high")
-CACHED = TextPart("t", cache=CacheHint("30m", "c"))
-
-# row of the table: (the request, what of the body shows it)
-CARRIED: list[tuple[str, Request, JSON]] = [
-    ("model", request(), {"model": "m"}),
-    ("system", request(system=(Turn(Role.SYSTEM, (TextPart("a"),)),)), {"system": "a", "messages": [GO_MESSAGE]}),
-    ("turns", request(), {"messages": [GO_MESSAGE]}),
-    (
-        "tools",
-        request(tools=(evolve(TOOL, strict=True),)),
-        {"tools": [{"name": "f", "description": "does f", "input_schema": SCHEMA, "strict": True}]},
-    ),
-    (
-        "tool_choice",
-        request(tools=(TOOL,), tool_choice=ToolChoice(Choosing.ONE, "f")),
-        {"tool_choice": {"type": "tool", "name": "f"}},
-    ),
-    (
-        "tool_choice allowed",
-        request(
-            tools=(TOOL, FunctionTool("g")), tool_choice=ToolChoice(Choosing.ANY, allowed=(("", "f"), ("", "gone")))
-        ),
-        {
-            "tools": [{"name": "f", "description": "does f", "input_schema": SCHEMA}],
-            "tool_choice": {"type": "any"},
-        },
-    ),
-    (
-        "parallel",
-        request(tools=(TOOL,), parallel=False),
-        {"tool_choice": {"type": "auto", "disable_parallel_tool_use": True}},
-    ),
-    ("max_tokens", request(max_tokens=5), {"max_tokens": 5}),
-    ("stop", request(stop=("a",)), {"stop_sequences": ["a"]}),
-    ("temperature", request(temperature=0.5), {"temperature": 0.5}),
-    ("top_p", request(top_p=0.5), {"top_p": 0.5}),
-    ("top_k", request(top_k=5), {"top_k": 5}),
-    (
-        "reasoning",
-        request(reasoning=THINKS),
-        {"thinking": {"type": "adaptive"}, "output_config": {"effort": "high"}},
-    ),
-    (
-        "output",
-        request(output=OutputFormat(OutputKind.SCHEMA, schema=SCHEMA)),
-        {"output_config": {"format": {"type": "json_schema", "schema": SCHEMA}}},
-    ),
-    ("user", request(user="u"), {"metadata": {"user_id": "u"}}),
-    ("cache", request(cache=CacheHint("1h")), {"cache_control": {"type": "ephemeral", "ttl": "1h"}}),
-    (
-        "part cache",
-        request(user(CACHED)),
-        {
-            "messages": [
-                {
-                    "role": "user",
-                    "content": [{"type": "text", "text": "t", "cache_control": {"type": "ephemeral", "ttl": "1h"}}],
-                }
-            ]
-        },
-    ),
-    ("service_tier", request(service_tier="default"), {"service_tier": "standard_only"}),
-    ("stream", request(stream=True), {"stream": True}),
-]
-
-AT = "messages[0].content[0]"
-CALL = ToolUsePart("1", "f", {}, where=AT)
-
-# row of the table: (the request, where the loss is named, options)
-LOST: list[tuple[str, Request, str, JSON]] = [
-    ("turns.name", request(evolve(GO, name="me", where="messages[0]")), "messages[0].name", {}),
-    ("turns.first", request(assistant(TextPart("a")), GO), "messages[0]", {}),
-    (
-        "turns.later instructions",
-        request(GO, Turn(Role.SYSTEM, (TextPart("now"),), where="messages[1]")),
-        "messages[1]",
-        {},
-    ),
-    ("stop of blanks", request(stop=("a", "\n"), paths={"stop": "stop"}), "stop", {}),
-    ("temperature above one", request(temperature=1.5), "temperature", {}),
-    ("sampling with thinking", request(temperature=0.5, reasoning=THINKS), "temperature", {}),
-    ("sampling", request(top_p=0.5), "top_p", {"sampling": False}),
-    ("seed", request(seed=5), "seed", {}),
-    ("frequency_penalty", request(frequency_penalty=1), "frequency_penalty", {}),
-    ("presence_penalty", request(presence_penalty=1), "presence_penalty", {}),
-    ("logit_bias", request(logit_bias={}), "logit_bias", {}),
-    ("logprobs", request(logprobs=0), "logprobs", {}),
-    ("choices", request(choices=2, paths={"choices": "n"}), "n", {}),
-    (
-        "reasoning in a tool loop",
-        request(assistant(CALL), user(ToolResultPart("1", ())), reasoning=THINKS),
-        "reasoning",
-        {"thinking_budget": True},
-    ),
-    ("output json", request(output=OutputFormat(OutputKind.JSON)), "output", {}),
-    ("output.name", request(output=OutputFormat(OutputKind.SCHEMA, "n", SCHEMA)), "output", {}),
-    ("verbosity", request(verbosity="low"), "verbosity", {}),
-    ("metadata", request(metadata={"a": "b"}), "metadata", {}),
-    ("cache_key", request(cache_key="k"), "cache_key", {}),
-    ("store", request(store=True), "store", {}),
-    (
-        "part cache beyond four",
-        request(user(*[TextPart("t", cache=CacheHint("", f"c{at}")) for at in range(5)])),
-        "c4",
-        {},
-    ),
-    ("part reasoning", request(GO, assistant(TextPart("t"), ReasoningPart("r", "sig", where=AT)), GO), AT, {}),
-    ("part empty text", request(user(TextPart("", where=AT), TextPart("a"))), AT, {}),
-    ("part image stored", request(user(ImagePart(Stored("f"), where=AT))), AT, {}),
-    ("part image of another type", request(user(ImagePart(Inline("image/bmp", "QQ=="), where=AT))), AT, {}),
-    ("part image detail", request(user(ImagePart(Remote("http://x"), "high", where=AT))), AT, {}),
-    ("part document stored", request(user(DocumentPart(Stored("f"), where=AT))), AT, {}),
-    ("part document of another type", request(user(DocumentPart(Inline("x/y", "QQ=="), where=AT))), AT, {}),
-    ("part audio", request(user(AudioPart("QQ==", "wav", where=AT))), AT, {}),
-    ("part out of place", request(GO, assistant(ImagePart(Remote("http://x"), where=AT)), GO), AT, {}),
-    (
-        "part arguments",
-        request(GO, assistant(ToolUsePart("1", "f", "{oops", where=AT)), user(ToolResultPart("1", ()))),
-        AT,
-        {},
-    ),
-    (UNANSWERED, request(GO, assistant(CALL), GO), AT, {}),
-    (ORPHAN, request(user(ToolResultPart("9", (), where=AT))), AT, {}),
-    ("tool grammar", request(tools=(CUSTOM,)), "tools[0]", {}),
-    (
-        "tool_choice hosted",
-        request(tools=(TOOL,), tool_choice=ToolChoice(Choosing.ONE, "web_search")),
-        "tool_choice",
-        {},
-    ),
-    (
-        "tool_choice with thinking",
-        request(tools=(TOOL,), tool_choice=ToolChoice(Choosing.ANY), reasoning=THINKS),
-        "tool_choice",
-        {},
-    ),
-]
-
-
-@pytest.mark.parametrize(("row", "given", "shows"), CARRIED, ids=[case[0] for case in CARRIED])
-def test_a_member_is_written_as_its_row_says(row: str, given: Request, shows: JSON) -> None:
-    ledger = Ledger(direction="request")
-    assert WRITE[row].rule in (Rule.ACCEPT, Rule.TRANSLATE)
-    body = build(given, ledger=ledger, options=RequestOptions(strict=True)).body
-    assert {name: body.get(name) for name in shows} == shows
-    assert list(ledger) == []
-
-
-@pytest.mark.parametrize("strict", [False, True])
-@pytest.mark.parametrize(("row", "given", "where", "more"), LOST, ids=[case[0] for case in LOST])
-def test_what_cannot_be_said_is_lost_as_its_row_says(
-    row: str, given: Request, where: str, more: JSON, strict: bool
-) -> None:
-    ledger = Ledger(direction="request")
-    options = RequestOptions(strict=strict, **more)
-    if WRITE[row].under(strict) is Rule.REFUSE:
-        with pytest.raises(ClientError) as caught:
-            build(given, ledger=ledger, options=options)
-        assert str(caught.value) == f"{where}: {WRITE[row].reason}"
-        assert caught.value.status == 400
-        return
-    build(given, ledger=ledger, options=RequestOptions(**more))
-    found = [entry for entry in ledger if entry.reason == WRITE[row].reason and entry.path == where]
-    assert len(found) == 1
-    assert found[0].action.startswith(WRITE[row].under(strict).value)
-
-
-def test_every_row_has_its_case() -> None:
-    assert {case[0] for case in CARRIED} | {case[0] for case in LOST} == set(WRITE)
-
-
 # messages
 
 
@@ -396,6 +211,8 @@ def test_reasoning_goes_back_to_the_provider_that_sealed_it(piece: JSON) -> None
         (Reasoning(True), {}, {"type": "adaptive"}, None),
         (Reasoning(False), {}, {"type": "disabled"}, None),
         (Reasoning(None, "none"), {}, {"type": "disabled"}, None),
+        (Reasoning(False), {"off_effort": "low"}, {"type": "adaptive"}, "low"),
+        (Reasoning(False), {"off_effort": ""}, None, None),
         (Reasoning(None, "minimal"), {}, {"type": "adaptive"}, "low"),
         (Reasoning(None, "xhigh"), {}, {"type": "adaptive"}, "xhigh"),
         (Reasoning(True, budget=2000), {}, {"type": "adaptive"}, "low"),
@@ -547,6 +364,7 @@ def test_web_search_is_asked_for_where_the_route_allows_it() -> None:
 def test_a_bound_is_always_given() -> None:
     assert written(request(max_tokens=None))["max_tokens"] == 32_000
     assert written(request(max_tokens=None), max_tokens=9)["max_tokens"] == 9
+    assert written(request(max_tokens=100), most_tokens=50)["max_tokens"] == 50
 
 
 def test_one_json_object_is_asked_for_in_words() -> None:
@@ -580,96 +398,3 @@ def test_unknown_members_go_up_untouched_and_never_over_ours() -> None:
     body = written(request(extras={"trace": 1, "messages": []}))
     assert body["trace"] == 1
     assert body["messages"] == [GO_MESSAGE]
-
-
-# toward its own dialect
-
-
-def body(**members: Any) -> JSON:
-    return {"model": "m", "max_tokens": 100, "messages": [GO_MESSAGE], **members}
-
-
-@pytest.mark.parametrize(
-    "members",
-    [
-        {},
-        {"system": [{"type": "text", "text": "a", "cache_control": {"type": "ephemeral"}}], "stop_sequences": ["\n"]},
-        {"temperature": 0.5, "top_p": 0.5, "top_k": 5, "service_tier": "standard_only", "stream": True, "extra": 1},
-        {"metadata": {"user_id": "u", "x": 1}, "container": "c", "thread": {"type": "continue"}},
-        {"thinking": {"type": "enabled", "budget_tokens": 2000, "display": "updates"}, "temperature": 0.5},
-        {"output_config": {"effort": "low", "format": {"type": "json_schema", "schema": SCHEMA}, "task_budget": {}}},
-        {"output_format": {"type": "json_schema", "schema": SCHEMA}, "cache_control": {"type": "ephemeral"}},
-        {
-            "tools": [
-                {"name": "f.g", "input_schema": {}, "defer_loading": True, "strict": False, "x": 1},
-                {"type": "custom", "name": "h", "input_schema": SCHEMA, "cache_control": {"type": "ephemeral"}},
-                {"type": "web_search_20250305", "name": "web_search", "max_uses": 1},
-            ],
-            "tool_choice": {"type": "tool", "name": "web_search", "disable_parallel_tool_use": False},
-            "thinking": {"type": "adaptive"},
-        },
-        {
-            "messages": [
-                {"role": "assistant", "content": "first"},
-                {"role": "user", "content": [{"type": "image", "source": {"type": "file", "file_id": "f"}}]},
-                {"role": "system", "content": "now", "output_config": {"effort": "low"}},
-                {
-                    "role": "assistant",
-                    "content": [
-                        {"type": "thinking", "thinking": "t", "signature": "s"},
-                        {"type": "redacted_thinking", "data": "d"},
-                        {"type": "text", "text": "", "citations": [{"type": "char_location"}]},
-                        {"type": "server_tool_use", "id": "s", "name": "web_search", "input": {}},
-                        {"type": "hologram", "x": 1},
-                        {"type": "tool_use", "id": "a|b", "name": "f.g", "input": {"b": 1}, "caller": {"type": "d"}},
-                        {"type": "image", "source": {"type": "url", "url": "u"}},
-                    ],
-                },
-                {
-                    "role": "user",
-                    "content": [
-                        {"type": "tool_result", "tool_use_id": "a|b", "is_error": True},
-                        {"type": "tool_result", "tool_use_id": "zz", "content": "no call"},
-                        {
-                            "type": "tool_addition",
-                            "tool": {"type": "tool_definition", "definition": {"name": "l", "input_schema": {}}},
-                        },
-                        {"type": "document", "source": {"type": "file", "file_id": "f"}},
-                        {"type": "document", "source": {"type": "base64", "media_type": "x/y", "data": "QQ=="}},
-                    ],
-                },
-                {"role": "user", "content": "a"},
-                {"role": "user", "content": ""},
-            ],
-            "tools": [{"name": "f.g", "input_schema": {}}],
-        },
-    ],
-)
-def test_toward_its_own_dialect_a_request_is_what_it_was(members: JSON) -> None:
-    ledger = Ledger(direction="request")
-    given = body(**members)
-    assert build(parse(given, ledger=ledger), ledger=ledger).body == given
-    assert list(ledger) == []
-
-
-def test_thinking_that_nobody_signed_is_not_sent_to_its_own_dialect_either() -> None:
-    said = [
-        {"type": "thinking", "thinking": "t", "signature": ""},
-        {"type": "thinking", "thinking": "t", "signature": envelope.seal("elsewhere", "m", "t", "{}")},
-        {"type": "text", "text": "a"},
-    ]
-    ledger = Ledger(direction="request")
-    request = parse(body(messages=[GO_MESSAGE, {"role": "assistant", "content": said}]), ledger=ledger)
-    found: JSON = build(request, ledger=ledger).body
-    assert found["messages"][1] == {"role": "assistant", "content": "a"}
-    assert [entry.path for entry in ledger] == ["messages[1].content[0]", "messages[1].content[1]"]
-
-
-def test_a_policys_effort_replaces_the_clients_thinking() -> None:
-    request = parse(
-        body(thinking={"type": "enabled", "budget_tokens": 2000}, output_config={"effort": "max"}), ledger=Ledger()
-    )
-    found = build(request, ledger=Ledger(), options=RequestOptions(effort="low")).body
-    assert (found["thinking"], found["output_config"]) == ({"type": "adaptive"}, {"effort": "low"})
-    off = build(request, ledger=Ledger(), options=RequestOptions(effort="")).body
-    assert "thinking" not in off

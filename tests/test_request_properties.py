@@ -1,6 +1,6 @@
 """What holds for every request, however odd: refused by name or translated, never anything else."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -25,24 +25,9 @@ from pipeline.request import (
     ToolUsePart,
     Turn,
 )
-from pipeline.toolnames import BuiltRequest
-from stages.dialects.chat import request as chat
-from stages.dialects.messages import request as messages
-from stages.dialects.responses import request as responses
 from tests.request_facts import facts
+from tests.request_shapes import BUILDS, JSON, PARSES
 from tests.request_types import type_faults
-
-JSON = dict[str, Any]
-PARSES: Mapping[str, Callable[..., Request]] = {
-    "messages": messages.parse,
-    "chat": chat.parse,
-    "responses": responses.parse,
-}
-BUILDS: Mapping[str, Callable[..., BuiltRequest]] = {
-    "messages": messages.build,
-    "chat": chat.build,
-    "responses": responses.build,
-}
 
 RICH: Mapping[str, JSON] = {
     "messages": {

@@ -1,4 +1,4 @@
-"""Building a Responses request: every row of its table, and the shapes that its items have."""
+"""Building a Responses request: the shapes that its items have."""
 
 from typing import Any
 
@@ -6,12 +6,10 @@ import pytest
 from attrs import evolve
 
 from pipeline import envelope
-from pipeline.errors import ClientError
 from pipeline.events import ToolKind
 from pipeline.ladder import Loss, Row, Rule
 from pipeline.ledger import Ledger
 from pipeline.request import (
-    AudioPart,
     CacheHint,
     Choosing,
     CustomTool,
@@ -32,7 +30,6 @@ from pipeline.request import (
     Role,
     ServerPart,
     ServerTool,
-    Stored,
     TextPart,
     ToolChoice,
     ToolResultPart,
@@ -40,27 +37,11 @@ from pipeline.request import (
     Turn,
     WebSearch,
 )
-from pipeline.turns import ORPHAN, UNANSWERED
 from stages.dialects.responses.request import build
-from stages.dialects.responses.request_tables import WRITE
+from tests.request_shapes import AT, CALL, GO, JSON, SCHEMA, assistant, request, user
 
-JSON = dict[str, Any]
-SCHEMA = {"type": "object", "properties": {"b": {}, "a": {}}}
 TOOL = FunctionTool("f", "does f", SCHEMA)
-GO = Turn(Role.USER, (TextPart("go"),))
 GO_ITEM = {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "go"}]}
-
-
-def user(*parts: Part) -> Turn:
-    return Turn(Role.USER, parts, where="messages[0]")
-
-
-def assistant(*parts: Part) -> Turn:
-    return Turn(Role.ASSISTANT, parts, where="messages[0]")
-
-
-def request(*turns: Turn, **members: Any) -> Request:
-    return Request(**{"dialect": "elsewhere", "model": "m", "turns": turns or (GO,), **members})
 
 
 def written(given: Request, **options: Any) -> JSON:
@@ -71,120 +52,6 @@ def items(*turns: Turn, **options: Any) -> list[JSON]:
     found = written(request(*turns), **options)["input"]
     assert isinstance(found, list)
     return found
-
-
-# row of the table: (the request, what of the body shows it)
-CARRIED: list[tuple[str, Request, JSON]] = [
-    ("model", request(), {"model": "m"}),
-    (
-        "system",
-        request(system=(Turn(Role.SYSTEM, (TextPart("a"), TextPart("b"))),)),
-        {"instructions": "a\n\nb", "input": [GO_ITEM]},
-    ),
-    ("turns", request(), {"input": [GO_ITEM]}),
-    (
-        "tools",
-        request(tools=(TOOL,)),
-        {"tools": [{"type": "function", "name": "f", "description": "does f", "parameters": SCHEMA, "strict": False}]},
-    ),
-    (
-        "tool_choice",
-        request(tools=(TOOL,), tool_choice=ToolChoice(Choosing.ONE, "f")),
-        {"tool_choice": {"type": "function", "name": "f"}},
-    ),
-    ("parallel", request(tools=(TOOL,), parallel=False), {"parallel_tool_calls": False}),
-    ("max_tokens", request(max_tokens=50), {"max_output_tokens": 50}),
-    ("temperature", request(temperature=0.5), {"temperature": 0.5}),
-    ("top_p", request(top_p=0.5), {"top_p": 0.5}),
-    ("logprobs", request(logprobs=2), {"include": ["message.output_text.logprobs"], "top_logprobs": 2}),
-    (
-        "reasoning",
-        request(reasoning=Reasoning(True, "high")),
-        {"reasoning": {"effort": "high", "summary": "auto"}, "include": ["reasoning.encrypted_content"]},
-    ),
-    (
-        "output",
-        request(output=OutputFormat(OutputKind.SCHEMA, schema=SCHEMA)),
-        {"text": {"format": {"type": "json_schema", "name": "output", "schema": SCHEMA, "strict": True}}},
-    ),
-    ("verbosity", request(verbosity="low"), {"text": {"verbosity": "low"}}),
-    ("metadata", request(metadata={"a": "b"}), {"metadata": {"a": "b"}}),
-    ("user", request(user="u" * 65), {"safety_identifier": request(user="u" * 65).user_within(64)}),
-    ("cache_key", request(cache_key="k"), {"prompt_cache_key": "k"}),
-    ("service_tier", request(service_tier="flex"), {"service_tier": "flex"}),
-    ("store", request(), {"store": False}),
-    ("stream", request(stream=True), {"stream": True}),
-]
-
-CACHED = CacheHint(where="messages[0].content[0].cache_control")
-AT = "messages[0].content[0]"
-CALL = ToolUsePart("1", "f", {}, where=AT)
-
-# row of the table: (the request, where the loss is named)
-LOST: list[tuple[str, Request, str]] = [
-    ("turns.name", request(evolve(GO, name="me", where="messages[0]")), "messages[0].name"),
-    ("max_tokens of zero", request(max_tokens=0), "max_tokens"),
-    ("max_tokens below sixteen", request(max_tokens=1), "max_tokens"),
-    ("stop", request(stop=("a",), paths={"stop": "stop_sequences"}), "stop_sequences"),
-    ("top_k", request(top_k=5), "top_k"),
-    ("seed", request(seed=5), "seed"),
-    ("frequency_penalty", request(frequency_penalty=1), "frequency_penalty"),
-    ("presence_penalty", request(presence_penalty=1), "presence_penalty"),
-    ("logit_bias", request(logit_bias={}), "logit_bias"),
-    ("choices", request(choices=2, paths={"choices": "n"}), "n"),
-    ("cache", request(cache=CacheHint()), "cache"),
-    ("part cache", request(user(TextPart("t", cache=CACHED))), CACHED.where),
-    ("part reasoning", request(assistant(TextPart("t"), ReasoningPart("r", "sig", where=AT)), GO), AT),
-    ("part image stored", request(user(ImagePart(Stored("file-1"), where=AT))), AT),
-    ("part document stored", request(user(DocumentPart(Stored("file-1"), where=AT))), AT),
-    ("part document text", request(user(DocumentPart("words", where=AT))), AT),
-    (
-        "part document citations",
-        request(user(DocumentPart(Inline("application/pdf", "QQ=="), citations=True, where=AT))),
-        f"{AT}.citations",
-    ),
-    ("part audio", request(user(AudioPart("QQ==", "wav", where=AT))), AT),
-    ("part out of place", request(assistant(ImagePart(Remote("http://x"), where=AT)), GO), AT),
-    (
-        "part is_error",
-        request(assistant(CALL), user(ToolResultPart("1", (TextPart("no"),), True, where="r"))),
-        "r.is_error",
-    ),
-    ("turns.prefill", request(GO, assistant(TextPart("It is"))), "messages[0]"),
-    (UNANSWERED, request(assistant(CALL), GO), AT),
-    (ORPHAN, request(user(ToolResultPart("9", (), where=AT))), AT),
-    ("tool_choice hosted", request(tools=(TOOL,), tool_choice=ToolChoice(Choosing.ONE, "web_search")), "tool_choice"),
-]
-
-
-@pytest.mark.parametrize(("row", "given", "shows"), CARRIED, ids=[case[0] for case in CARRIED])
-def test_a_member_is_written_as_its_row_says(row: str, given: Request, shows: JSON) -> None:
-    ledger = Ledger(direction="request")
-    assert WRITE[row].rule in (Rule.ACCEPT, Rule.TRANSLATE)
-    body = build(given, ledger=ledger, options=RequestOptions(strict=True)).body
-    assert {name: body.get(name) for name in shows} == shows
-    assert list(ledger) == []
-
-
-@pytest.mark.parametrize("strict", [False, True])
-@pytest.mark.parametrize(("row", "given", "where"), LOST, ids=[case[0] for case in LOST])
-def test_what_cannot_be_said_is_lost_as_its_row_says(row: str, given: Request, where: str, strict: bool) -> None:
-    ledger = Ledger(direction="request")
-    options = RequestOptions(strict=strict)
-    if WRITE[row].under(strict) is Rule.REFUSE:
-        with pytest.raises(ClientError) as caught:
-            build(given, ledger=ledger, options=options)
-        assert str(caught.value) == f"{where}: {WRITE[row].reason}"
-        assert caught.value.status == 400
-        return
-    build(given, ledger=ledger, options=options)
-    found = [entry for entry in ledger if entry.reason == WRITE[row].reason]
-    assert [entry.path for entry in found] == [where]
-    assert found[0].action.startswith(WRITE[row].under(strict).value)
-
-
-def test_every_row_has_its_case() -> None:
-    assert {case[0] for case in CARRIED} | {case[0] for case in LOST} == set(WRITE)
 
 
 # items
@@ -341,6 +208,8 @@ def test_reasoning_that_led_to_nothing_is_not_sent() -> None:
         (Reasoning(True), {}, {"summary": "auto"}),
         (Reasoning(True, budget=2000), {}, {"effort": "low", "summary": "auto"}),
         (Reasoning(False), {}, {"effort": "none"}),
+        (Reasoning(False), {"off_effort": "low"}, {"effort": "low"}),
+        (Reasoning(False), {"off_effort": ""}, None),
         (Reasoning(None, "none"), {}, {"effort": "none"}),
         (Reasoning(True, "low", summary="omitted"), {}, {"effort": "low"}),
         (Reasoning(True, summary="omitted"), {}, None),
@@ -357,7 +226,7 @@ def test_a_summary_is_asked_for_with_every_effort_that_is_not_off(
     body = written(request(reasoning=reasoning), **options)
     assert body.get("reasoning") == found
     asked = options.get("effort") != "" and (reasoning is not None or "effort" in options)
-    off = isinstance(found, dict) and found.get("effort") == "none"
+    off = "off_effort" in options or (isinstance(found, dict) and found.get("effort") == "none")
     assert body.get("include") == (["reasoning.encrypted_content"] if asked and not off else None)
 
 
@@ -446,8 +315,8 @@ def test_web_search_is_asked_for_where_the_route_allows_it() -> None:
 
 def test_a_cache_hint_on_a_tool_is_lost_like_any_other() -> None:
     ledger = Ledger(direction="request")
-    build(request(tools=(evolve(TOOL, cache=CACHED),)), ledger=ledger)
-    assert [entry.path for entry in ledger] == [CACHED.where]
+    build(request(tools=(evolve(TOOL, cache=CacheHint(where="tools[0].cache_control")),)), ledger=ledger)
+    assert [entry.path for entry in ledger] == ["tools[0].cache_control"]
 
 
 def test_a_call_in_a_users_turn_is_out_of_place() -> None:
@@ -504,3 +373,8 @@ def test_private_members_of_another_dialect_stay_behind() -> None:
     body = written(request(Turn(Role.USER, (part,), private={"x": 1}), private={"container": "c"}))
     assert body["input"][0]["content"] == [{"type": "input_text", "text": "t", "mark": 1}]
     assert set(body) == {"model", "input", "store"}
+
+
+def test_a_bound_keeps_within_the_upstreams() -> None:
+    assert written(request(max_tokens=100), most_tokens=50)["max_output_tokens"] == 50
+    assert written(request(max_tokens=100), most_tokens=200)["max_output_tokens"] == 100

@@ -1,14 +1,11 @@
-"""Reading a Responses request: every row of its table, and the items that clients send."""
+"""Reading a Responses request: the items that clients send."""
 
-from collections.abc import Callable, Mapping
 from typing import Any
 
 import pytest
 
-from pipeline import envelope
 from pipeline.errors import ClientError
 from pipeline.events import ToolKind
-from pipeline.ladder import Rule
 from pipeline.ledger import Ledger
 from pipeline.limits import Limits
 from pipeline.request import (
@@ -21,35 +18,27 @@ from pipeline.request import (
     Grammar,
     ImagePart,
     Inline,
-    OutputFormat,
-    OutputKind,
     ReasoningPart,
     RefusalPart,
     Remote,
     Request,
-    RequestOptions,
     Role,
     ServerPart,
     ServerTool,
     Stored,
     TextPart,
-    ToolChoice,
     ToolResultPart,
     ToolUsePart,
-    Turn,
     WebSearch,
 )
-from pipeline.toolnames import BuiltRequest, OfferedTool
+from pipeline.toolnames import OfferedTool
 from stages.dialects.chat.request import build as build_chat
 from stages.dialects.messages.request import build as build_messages
 from stages.dialects.responses.request import build, parse
-from stages.dialects.responses.request_tables import HOSTED_ITEMS, READ
+from stages.dialects.responses.request_tables import HOSTED_ITEMS
+from tests.request_shapes import JSON, NAMESPACES, SCHEMA
 
-JSON = dict[str, Any]
-BUILDS: Mapping[str, Callable[..., BuiltRequest]] = {"messages": build_messages, "chat": build_chat}
-SCHEMA = {"type": "object", "properties": {"a": {"type": "string"}}}
 GO_ITEM = {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "go"}]}
-GO = Turn(Role.USER, (TextPart("go"),))
 
 
 def body(**members: Any) -> JSON:
@@ -77,164 +66,6 @@ def call(**members: Any) -> JSON:
 
 
 RESULT = {"type": "function_call_output", "call_id": "1", "output": "r"}
-
-# member of the table: (members of the body, canonical member, its value)
-CARRIED: list[tuple[str, JSON, str, Any]] = [
-    ("model", {"model": "gpt"}, "model", "gpt"),
-    ("input", {"input": "go"}, "turns", (GO,)),
-    ("instructions", {"instructions": "a"}, "system", (Turn(Role.SYSTEM, (TextPart("a"),)),)),
-    ("tools", function(), "tools", (FunctionTool("f", "", SCHEMA, False),)),
-    ("tool_choice", {"tool_choice": "required"}, "tool_choice", ToolChoice(Choosing.ANY)),
-    ("parallel_tool_calls", {"parallel_tool_calls": False}, "parallel", False),
-    ("max_output_tokens", {"max_output_tokens": 5}, "max_tokens", 5),
-    ("temperature", {"temperature": 1.5}, "temperature", 1.5),
-    ("top_p", {"top_p": 0.5}, "top_p", 0.5),
-    ("top_logprobs", {"top_logprobs": 3}, "logprobs", 3),
-    ("include", {"include": ["message.output_text.logprobs"]}, "logprobs", 0),
-    (
-        "text.format",
-        {"text": {"format": {"type": "json_schema", "name": "n", "schema": SCHEMA, "strict": True}}},
-        "output",
-        OutputFormat(OutputKind.SCHEMA, "n", SCHEMA, True),
-    ),
-    ("text", {"text": {"format": {"type": "text"}}}, "output", OutputFormat(OutputKind.TEXT)),
-    ("text.verbosity", {"text": {"verbosity": "low"}}, "verbosity", "low"),
-    ("metadata", {"metadata": {"a": "b"}}, "metadata", {"a": "b"}),
-    ("safety_identifier", {"safety_identifier": "s", "user": "u"}, "user", "s"),
-    ("user", {"user": "u"}, "user", "u"),
-    ("prompt_cache_key", {"prompt_cache_key": "k"}, "cache_key", "k"),
-    ("service_tier", {"service_tier": "flex"}, "service_tier", "flex"),
-    ("store", {"store": True}, "store", True),
-    ("stream", {"stream": True}, "stream", True),
-    (
-        "input[] additional_tools",
-        items({"type": "additional_tools", "role": "developer", **function()}, GO_ITEM),
-        "tools",
-        (FunctionTool("f", "", SCHEMA, False, private={"late": True}),),
-    ),
-]
-
-# member of the table: (members of the body, where it is named)
-LOST: list[tuple[str, JSON, str]] = [
-    *[
-        (name, {name: value}, name)
-        for name, value in {
-            "stream_options": {"include_obfuscation": False},
-            "prompt_cache_options": {"mode": "explicit"},
-            "prompt_cache_retention": "24h",
-            "client_metadata": {"a": "b"},
-            "access_programs": {},
-            "background_options": {},
-            "image": {},
-            "truncation": "auto",
-            "context_management": [{"type": "compaction"}],
-            "max_tool_calls": 5,
-            "moderation": {"model": "m"},
-            "background": True,
-            "previous_response_id": "resp_1",
-            "conversation": "conv_1",
-            "prompt": {"id": "p"},
-        }.items()
-    ],
-    ("reasoning.context", {"reasoning": {"effort": "low", "context": "all_turns"}}, "reasoning.context"),
-    ("reasoning.mode", {"reasoning": {"effort": "low", "mode": "pro"}}, "reasoning.mode"),
-    ("input[] item_reference", items({"type": "item_reference", "id": "msg_1"}, GO_ITEM), "input[0]"),
-    ("input[] tool_search_call", items(GO_ITEM, {"type": "tool_search_call", "arguments": {}}, GO_ITEM), "input[1]"),
-    ("input[] tool_search_output", items(GO_ITEM, {"type": "tool_search_output", "tools": []}), "input[1]"),
-    ("input[] configuration_update", items({"type": "configuration_update"}, GO_ITEM), "input[0]"),
-    ("input[] compaction", items(GO_ITEM, {"type": "compaction", "encrypted_content": "e"}, GO_ITEM), "input[1]"),
-    ("input[] compaction_trigger", items(GO_ITEM, {"type": "compaction_trigger"}), "input[1]"),
-    ("input[] of a hosted tool", items(GO_ITEM, {"type": "web_search_call", "id": "ws_1"}, GO_ITEM), "input[1]"),
-    ("input[] of unknown type", items(GO_ITEM, {"type": "hologram"}), "input[1].type"),
-    ("input[].content[] of unknown type", part(type="hologram"), "input[0].content[0].type"),
-    (
-        "input[].phase",
-        items({"type": "message", "role": "assistant", "content": "a", "phase": "commentary"}, GO_ITEM),
-        "input[0].phase",
-    ),
-    ("input[].caller", items(call(caller={"type": "direct"}), RESULT), "input[0].caller"),
-    ("input[].async", items({**call(), "async": True}, RESULT), "input[0].async"),
-    (
-        "content[].annotations",
-        items(
-            {
-                "type": "message",
-                "role": "assistant",
-                "content": [{"type": "output_text", "text": "a", "annotations": [{"type": "url_citation"}]}],
-            },
-            GO_ITEM,
-        ),
-        "input[0].content[0].annotations",
-    ),
-    *[
-        (f"tools[].{name}", function(**{name: value}), f"tools[0].{name}")
-        for name, value in {
-            "defer_loading": True,
-            "async": True,
-            "allowed_callers": ["direct"],
-            "output_schema": {},
-        }.items()
-    ],
-    (
-        "tools[] default namespace",
-        {"tools": [{"type": "namespace", "name": "functions", "description": "All.", "tools": []}]},
-        "tools[0].description",
-    ),
-    ("tools[] tool_search", {"tools": [{"type": "tool_search", "execution": "client"}]}, "tools[0]"),
-    ("tools[] web_search", {"tools": [{"type": "web_search"}]}, "tools[0]"),
-    ("tools[] of a hosted kind", {"tools": [{"type": "code_interpreter", "container": "c"}]}, "tools[0]"),
-]
-
-
-@pytest.mark.parametrize(("row", "members", "canonical", "value"), CARRIED, ids=[case[0] for case in CARRIED])
-def test_a_member_with_a_meaning_is_read(row: str, members: JSON, canonical: str, value: Any) -> None:
-    assert READ[row].rule in (Rule.ACCEPT, Rule.TRANSLATE)
-    assert canonical in READ[row].to
-    assert getattr(read(**members), canonical) == value
-
-
-@pytest.mark.parametrize(
-    ("given", "effort", "summary"),
-    [
-        ({"effort": "high", "summary": "detailed"}, "high", "detailed"),
-        ({"effort": None, "generate_summary": "concise"}, "", "concise"),
-        ({"effort": "odd"}, "", ""),
-    ],
-)
-def test_reasoning_is_read(given: JSON, effort: str, summary: str) -> None:
-    assert READ["reasoning"].to == "reasoning"
-    found = read(reasoning=given).reasoning
-    assert found is not None
-    assert (found.enabled, found.effort, found.summary) == (None, effort, summary)
-
-
-@pytest.mark.parametrize("upstream", BUILDS)
-@pytest.mark.parametrize("strict", [False, True])
-@pytest.mark.parametrize(("row", "members", "where"), LOST, ids=[case[0] for case in LOST])
-def test_a_member_only_this_dialect_has_is_lost_as_its_row_says(
-    row: str, members: JSON, where: str, strict: bool, upstream: str
-) -> None:
-    ledger = Ledger(direction="request")
-    request = read(**members)
-    if READ[row].under(strict) is Rule.REFUSE:
-        with pytest.raises(ClientError) as caught:
-            BUILDS[upstream](request, ledger=ledger, options=RequestOptions(strict=strict))
-        assert str(caught.value).startswith(f"{where}: ")
-        return
-    BUILDS[upstream](request, ledger=ledger, options=RequestOptions())
-    found = [entry for entry in ledger if entry.path == where and entry.reason == READ[row].reason]
-    assert [entry.action for entry in found] == ["dropped"]
-
-
-def test_every_row_has_its_case() -> None:
-    assert {case[0] for case in (*CARRIED, *LOST)} | {"reasoning"} == set(READ)
-
-
-def test_an_answer_in_the_foreground_is_what_every_dialect_gives() -> None:
-    ledger = Ledger()
-    build_chat(read(background=False), ledger=ledger, options=RequestOptions(strict=True))
-    assert list(ledger) == []
-
 
 # items
 
@@ -381,26 +212,6 @@ def test_a_stored_prompt_needs_neither_model_nor_input() -> None:
 
 # tools
 
-NAMESPACES = [
-    {
-        "type": "namespace",
-        "name": "functions",
-        "description": "",
-        "tools": [
-            {"type": "custom", "name": "exec", "format": {"type": "grammar", "syntax": "lark", "definition": "g"}}
-        ],
-    },
-    {
-        "type": "namespace",
-        "name": "clock",
-        "description": "Time.",
-        "tools": [
-            {"type": "function", "name": "sleep", "parameters": SCHEMA, "strict": False},
-            {"type": "function", "name": "now", "parameters": SCHEMA, "strict": False},
-        ],
-    },
-]
-
 
 def test_a_tool_in_a_namespace_has_its_namespace_but_in_the_default_one() -> None:
     request = read(tools=NAMESPACES)
@@ -488,92 +299,3 @@ def test_a_hosted_choice_is_kept_as_it_came_and_an_empty_one_is_none() -> None:
     assert choice is not None
     assert choice.payload == {"type": "web_search"}
     assert read(tool_choice="").tool_choice is None
-
-
-# toward its own dialect
-
-
-@pytest.mark.parametrize(
-    "members",
-    [
-        {},
-        {"instructions": "a", "store": True, "user": "u", "include": ["x"], "top_logprobs": 2, "extra": 1},
-        {"reasoning": {"effort": "odd", "context": "all_turns"}, "text": {"verbosity": "low", "z": 1}},
-        {"text": {"format": {"type": "json_schema", "name": "n", "schema": SCHEMA}}, "previous_response_id": "r"},
-        {"tool_choice": "none", "parallel_tool_calls": True},
-        {"tool_choice": {"type": "function", "name": "f", "x": 1}, **function(defer_loading=True, y=1)},
-        {"tools": [*NAMESPACES, {"type": "custom", "name": "p"}, {"type": "web_search", "z": 1}]},
-        {"max_output_tokens": 1, "safety_identifier": "s", "background": True},
-        part(type="input_image", file_id="f", detail="high"),
-        part(type="input_file", file_id="f", filename="n"),
-        part(type="hologram", x=[1]),
-        part(type="input_audio", input_audio={"data": "QQ==", "format": "wav"}),
-        {"max_output_tokens": 0},
-        items(
-            {"type": "message", "role": "developer", "id": "msg_0", "content": [{"type": "input_text", "text": "d"}]},
-            {
-                "type": "message",
-                "role": "assistant",
-                "id": "msg_1",
-                "status": "completed",
-                "phase": "commentary",
-                "content": [
-                    {"type": "output_text", "text": "a", "annotations": [{"x": 1}], "logprobs": [{}]},
-                    {"type": "refusal", "refusal": "no"},
-                ],
-            },
-            {
-                "type": "message",
-                "role": "assistant",
-                "id": "msg_2",
-                "content": [{"type": "output_text", "text": "b", "annotations": []}],
-            },
-            {"type": "message", "role": "assistant", "content": "easy"},
-            {"type": "reasoning", "id": "rs_1", "summary": [], "content": None, "encrypted_content": "e"},
-            {"type": "web_search_call", "id": "ws_1"},
-            call(id="fc_1", status="completed", namespace="clock"),
-            {"type": "custom_tool_call", "call_id": "2", "name": "g", "namespace": "functions", "input": "x"},
-            {**RESULT, "id": "fco_1", "status": "completed"},
-            {"type": "custom_tool_call_output", "call_id": "2", "output": [{"type": "input_image", "file_id": "f"}]},
-            {"type": "local_shell_call_output", "id": "l", "output": "x"},
-            {"type": "item_reference", "id": "x"},
-        ),
-        items(
-            {
-                "type": "message",
-                "role": "assistant",
-                "id": "msg_1",
-                "content": [{"type": "hologram"}, {"type": "output_text", "text": "b", "annotations": []}],
-            }
-        ),
-    ],
-)
-def test_toward_its_own_dialect_a_request_is_what_it_was(members: JSON) -> None:
-    ledger = Ledger(direction="request")
-    written = build(read(**members), ledger=ledger).body
-    assert list(ledger) == []
-    if "input" in members:
-        for item in members["input"]:
-            for piece in item.get("output") or item.get("content") or []:
-                if isinstance(piece, dict) and piece.get("type") == "input_image":
-                    piece.setdefault("detail", "auto")
-    assert written == body(**members)
-
-
-def test_a_policys_effort_keeps_the_clients_summary() -> None:
-    request = read(reasoning={"effort": "low", "summary": "detailed", "context": "all_turns"})
-    written = build(request, ledger=Ledger(), options=RequestOptions(effort="high")).body
-    assert written["reasoning"] == {"effort": "high", "summary": "detailed", "context": "all_turns"}
-    assert "reasoning" not in build(request, ledger=Ledger(), options=RequestOptions(effort="")).body
-
-
-def test_an_envelope_of_ours_never_goes_up_but_what_it_holds_does() -> None:
-    sealed = envelope.seal("up", "m", "t", '{"id":"rs_9","summary":[],"encrypted_content":"e"}')
-    item = {"type": "reasoning", "id": "rs_1", "summary": [{"type": "summary_text", "text": "t"}]}
-    request = read(**items({**item, "encrypted_content": sealed}, call(), RESULT))
-    home = build(request, ledger=Ledger(), options=RequestOptions(upstream="up")).body
-    assert home["input"][0] == {"type": "reasoning", "id": "rs_9", "summary": [], "encrypted_content": "e"}  # type: ignore[index]
-    ledger = Ledger(direction="request")
-    away = build(request, ledger=ledger, options=RequestOptions(upstream="other")).body
-    assert [given["type"] for given in away["input"]] == ["function_call", "function_call_output"]  # type: ignore[attr-defined]
-    assert [entry.path for entry in ledger] == ["input[0]"]

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from pipeline.effort import effort_under
+from pipeline.effort import OFF, effort_under, is_off
 from pipeline.events import ToolKind
 from pipeline.ladder import Ladder, Rule
 from pipeline.ledger import Ledger
@@ -171,11 +171,14 @@ class _Builder:
 
     def _bounds(self, body: JSON) -> None:
         request = self.request
-        if request.max_tokens is not None:
-            if request.max_tokens == 0 and not self.native:
+        bound = request.bound(self.options.most_tokens)
+        if bound is not None:
+            if bound == 0 and not self.native:
                 self._lose("max_tokens", "max_tokens of zero")
+            if bound != request.max_tokens:
+                self._lose("max_tokens", "max_tokens above the most")
             older = self.options.old_max_tokens or (self.native and request.path("max_tokens") == "max_tokens")
-            body["max_tokens" if older else "max_completion_tokens"] = request.max_tokens
+            body["max_tokens" if older else "max_completion_tokens"] = bound
         if request.stop:
             most = MANY if self.native else STOPS
             if len(request.stop) > most:
@@ -205,6 +208,8 @@ class _Builder:
         by_policy = self.options.effort is not None
         if (effort := effort_under(request.reasoning, self.options)) and (by_policy or not self.native):
             body["reasoning_effort"] = effort
+        if effort != OFF and is_off(request.reasoning, self.options):
+            self._lose("reasoning", "reasoning off")
         if request.reasoning is not None and request.reasoning.summary:
             self._lose("reasoning", "reasoning.summary")
         if request.output is not None:

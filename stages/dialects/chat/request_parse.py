@@ -79,7 +79,11 @@ def parse(body: Mapping[str, Any], *, ledger: Ledger, limits: Limits = DEFAULT_L
         private=rest["private"],
         extras=rest["extras"],
         losses=tuple(reading.losses),
-        paths={**_PATHS, "max_tokens": bound},
+        paths={
+            **_PATHS,
+            "max_tokens": bound,
+            "user": "safety_identifier" if members.has("safety_identifier") else "user",
+        },
     )
 
 
@@ -87,8 +91,6 @@ _PATHS = {
     "turns": "messages",
     "choices": "n",
     "parallel": "parallel_tool_calls",
-    "reasoning": "reasoning_effort",
-    "output": "response_format",
     "cache_key": "prompt_cache_key",
     "include_usage": "stream_options.include_usage",
 }

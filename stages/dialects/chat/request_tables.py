@@ -71,6 +71,7 @@ READ = table(
     # messages and their parts
     Row("messages[].name of a tool", _DROP, reason="a result is bound by its call's id"),
     Row("messages[].audio", _DROP, reason="no other provider has the sound", strict=_REFUSE),
+    Row("messages[].extra_content", _DROP, reason="it belongs to the provider that made it"),
     Row("messages[].annotations", _DROP, reason="they are notes on an answer that is given"),
     Row("messages[].content[] of unknown type", _REFUSE, reason="unknown part"),
     # tools
@@ -91,6 +92,7 @@ WRITE = table(
     Row("tool_choice", _TRANSLATE, "tool_choice"),
     Row("parallel", _ACCEPT, "parallel_tool_calls"),
     Row("max_tokens", _ACCEPT, "max_completion_tokens"),
+    Row("max_tokens above the most", _DEGRADE, "the most", "the upstream takes no larger bound"),
     Row("max_tokens of zero", _REFUSE, reason="an answer of no tokens cannot be asked for"),
     Row("stop", _ACCEPT, "stop"),
     Row("stop beyond four", _DROP, reason="at most four stop sequences can be given", strict=_REFUSE),
@@ -105,6 +107,7 @@ WRITE = table(
     Row("logprobs", _TRANSLATE, "logprobs, top_logprobs"),
     Row("reasoning", _TRANSLATE, "reasoning_effort"),
     Row("reasoning.summary", _DROP, reason="the upstream alone decides what reasoning it shows"),
+    Row("reasoning off", _DEGRADE, "the least effort", "the upstream cannot do without"),
     Row("output", _TRANSLATE, "response_format"),
     Row("verbosity", _ACCEPT, "verbosity"),
     Row("metadata", _ACCEPT, "metadata"),

@@ -47,6 +47,8 @@ _INNER = {
 """What we know of the object that such a part holds."""
 _REASONING = ("reasoning_content", "reasoning", "reasoning_text")
 _DETAILS = "reasoning_details"
+_EXTRA = {"extra_content": "messages[].extra_content"}
+"""What some vendors hand out with an answer and want back with it, as thought signatures."""
 
 
 @define
@@ -107,7 +109,7 @@ class TurnReader:
         return ToolResultPart(call, unmarked(found), marked(found), cache=_cache(message), **rest)
 
     def _assistant(self, message: Members) -> Turn:
-        own = {"audio": "messages[].audio", "annotations": "messages[].annotations"}
+        own = {"audio": "messages[].audio", "annotations": "messages[].annotations", **_EXTRA}
         known = ("role", "content", "name", "refusal", "tool_calls", "function_call", _DETAILS, *_REASONING, *_CACHE)
         rest = self.reading.rest(message, known, own)
         rest["private"].update(_kept(message, *_REASONING, _DETAILS))
@@ -138,7 +140,7 @@ class TurnReader:
 
     def _call(self, call: Members) -> ToolUsePart:
         custom = call.object("custom")
-        rest = self.reading.rest(call, ("id", "type", "index", "function", "custom"), {})
+        rest = self.reading.rest(call, ("id", "type", "index", "function", "custom"), _EXTRA)
         if custom is not None:
             name, text = custom.need("name"), custom.text("input")
             return ToolUsePart(self._id(call, "id"), name, text, ToolKind.CUSTOM, **rest)

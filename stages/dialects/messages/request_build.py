@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from pipeline.effort import OFF, budget_of_effort, effort_of, effort_under
+from pipeline.effort import OFF, budget_of_effort, effort_of, effort_under, is_off
 from pipeline.events import ToolKind
 from pipeline.ladder import Ladder, Rule
 from pipeline.ledger import Ledger
@@ -171,8 +171,10 @@ class _Builder:
 
     def _bounds(self, body: JSON) -> None:
         request = self.request
-        given = request.max_tokens
-        body["max_tokens"] = self.options.max_tokens if given is None else given
+        bound = request.bound(self.options.most_tokens)
+        body["max_tokens"] = self.options.max_tokens if bound is None else bound
+        if bound != request.max_tokens:
+            self._lose("max_tokens", "max_tokens above the most")
         stop = [text for text in request.stop if text.strip() or self.native]
         if len(stop) != len(request.stop):
             self._lose("stop", "stop of blanks")
@@ -191,8 +193,10 @@ class _Builder:
             if own is not None:
                 body["thinking"] = own
             return
-        effort = effort_under(reasoning, self.options)
-        if self.options.effort == "" or (not effort and (reasoning is None or not reasoning.enabled)):
+        effort, off = effort_under(reasoning, self.options), is_off(reasoning, self.options)
+        if off and effort != OFF:
+            self._lose("reasoning", "reasoning off")
+        if self.options.effort == "" or (not effort and (off or reasoning is None or not reasoning.enabled)):
             return
         if effort == OFF:
             body["thinking"] = {"type": "disabled"}

@@ -85,10 +85,7 @@ _PATHS = {
     "turns": "messages",
     "stop": "stop_sequences",
     "parallel": "tool_choice.disable_parallel_tool_use",
-    "reasoning": "thinking",
-    "output": "output_config.format",
     "user": "metadata.user_id",
-    "cache": "cache_control",
 }
 
 

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from pipeline.effort import OFF, effort_under
+from pipeline.effort import OFF, effort_under, is_off
 from pipeline.events import ToolKind
 from pipeline.ladder import Ladder, Rule
 from pipeline.ledger import Ledger
@@ -172,11 +172,14 @@ class _Builder:
 
     def _bounds(self, body: JSON) -> None:
         request = self.request
-        if request.max_tokens is not None:
-            body["max_output_tokens"] = request.max_tokens
-            if request.max_tokens == 0 and not self.native:
+        bound = request.bound(self.options.most_tokens)
+        if bound is not None:
+            body["max_output_tokens"] = bound
+            if bound == 0 and not self.native:
                 self._lose("max_tokens", "max_tokens of zero")
-            if request.max_tokens < LEAST_TOKENS and not self.native:
+            if bound != request.max_tokens:
+                self._lose("max_tokens", "max_tokens above the most")
+            if bound < LEAST_TOKENS and not self.native:
                 self._lose("max_tokens", "max_tokens below sixteen")
                 body["max_output_tokens"] = LEAST_TOKENS
         if request.stop:
@@ -195,7 +198,9 @@ class _Builder:
         policy, reasoning = self.options.effort, self.request.reasoning
         if self.native and policy is None:
             return
-        effort = effort_under(reasoning, self.options)
+        effort, off = effort_under(reasoning, self.options), is_off(reasoning, self.options)
+        if off and effort != OFF:
+            self._lose("reasoning", "reasoning off")
         if policy == "" or (reasoning is None and not effort):
             body.pop("reasoning", None)
             return
@@ -204,11 +209,11 @@ class _Builder:
         if effort:
             written["effort"] = effort
         summary = reasoning.summary if reasoning is not None else ""
-        if effort != OFF and summary != "omitted":
+        if not off and summary != "omitted":
             written["summary"] = summary or "auto"
         if written:
             body["reasoning"] = written
-        if effort != OFF:
+        if not off:
             body["include"] = _with(body.get("include"), _ENCRYPTED)
 
     def _text(self, body: JSON) -> None:

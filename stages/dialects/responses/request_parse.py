@@ -80,7 +80,11 @@ def parse(body: Mapping[str, Any], *, ledger: Ledger, limits: Limits = DEFAULT_L
         private=rest["private"],
         extras=rest["extras"],
         losses=tuple(reading.losses),
-        paths={**_PATHS, "logprobs": "top_logprobs" if members.has("top_logprobs") else "include"},
+        paths={
+            **_PATHS,
+            "logprobs": "top_logprobs" if members.has("top_logprobs") else "include",
+            "user": "safety_identifier" if members.has("safety_identifier") else "user",
+        },
     )
 
 
@@ -89,9 +93,7 @@ _PATHS = {
     "system": "instructions",
     "parallel": "parallel_tool_calls",
     "max_tokens": "max_output_tokens",
-    "output": "text.format",
     "verbosity": "text.verbosity",
-    "user": "safety_identifier",
     "cache_key": "prompt_cache_key",
 }
 

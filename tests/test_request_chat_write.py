@@ -1,0 +1,184 @@
+"""Building a Chat Completions request: every row of its table."""
+
+import pytest
+
+from pipeline.errors import ClientError
+from pipeline.ladder import Rule
+from pipeline.ledger import Ledger
+from pipeline.request import (
+    CacheHint,
+    Choosing,
+    CustomTool,
+    DocumentPart,
+    FunctionTool,
+    Grammar,
+    ImagePart,
+    Inline,
+    OutputFormat,
+    OutputKind,
+    Reasoning,
+    ReasoningPart,
+    Remote,
+    Request,
+    RequestOptions,
+    Role,
+    Stored,
+    TextPart,
+    ToolChoice,
+    ToolResultPart,
+    Turn,
+)
+from pipeline.turns import ORPHAN, UNANSWERED
+from stages.dialects.chat.request import build
+from stages.dialects.chat.request_tables import WRITE
+from tests.request_shapes import AT, CALL, GO, JSON, SCHEMA, assistant, request, user
+
+TOOL = FunctionTool("f", "does f", SCHEMA)
+CUSTOM = CustomTool("apply_patch", "Edits.", Grammar("lark", "start: X"), where="tools[0]")
+
+
+# row of the table: (the request, what of the body shows it)
+CARRIED: list[tuple[str, Request, JSON]] = [
+    ("model", request(), {"model": "m"}),
+    (
+        "system",
+        request(system=(Turn(Role.SYSTEM, (TextPart("a"), TextPart("b"))),)),
+        {"messages": [{"role": "system", "content": "a\n\nb"}, {"role": "user", "content": "go"}]},
+    ),
+    ("turns", request(), {"messages": [{"role": "user", "content": "go"}]}),
+    (
+        "tools",
+        request(tools=(TOOL,)),
+        {"tools": [{"type": "function", "function": {"name": "f", "description": "does f", "parameters": SCHEMA}}]},
+    ),
+    ("tool_choice", request(tools=(TOOL,), tool_choice=ToolChoice(Choosing.ANY)), {"tool_choice": "required"}),
+    (
+        "tool_choice allowed",
+        request(tools=(TOOL,), tool_choice=ToolChoice(Choosing.AUTO, allowed=(("", "f"), ("", "gone")))),
+        {
+            "tool_choice": {
+                "type": "allowed_tools",
+                "allowed_tools": {"mode": "auto", "tools": [{"type": "function", "function": {"name": "f"}}]},
+            }
+        },
+    ),
+    ("parallel", request(tools=(TOOL,), parallel=False), {"parallel_tool_calls": False}),
+    ("max_tokens", request(max_tokens=5), {"max_completion_tokens": 5}),
+    ("stop", request(stop=("a", "b")), {"stop": ["a", "b"]}),
+    ("temperature", request(temperature=0.5), {"temperature": 0.5}),
+    ("top_p", request(top_p=0.5), {"top_p": 0.5}),
+    ("seed", request(seed=5), {"seed": 5}),
+    ("frequency_penalty", request(frequency_penalty=0.5), {"frequency_penalty": 0.5}),
+    ("presence_penalty", request(presence_penalty=0.5), {"presence_penalty": 0.5}),
+    ("logit_bias", request(logit_bias={"1": 2}), {"logit_bias": {"1": 2}}),
+    ("logprobs", request(logprobs=2), {"logprobs": True, "top_logprobs": 2}),
+    ("reasoning", request(reasoning=Reasoning(True, "high")), {"reasoning_effort": "high"}),
+    (
+        "output",
+        request(output=OutputFormat(OutputKind.SCHEMA, schema=SCHEMA)),
+        {
+            "response_format": {
+                "type": "json_schema",
+                "json_schema": {"name": "output", "schema": SCHEMA, "strict": True},
+            }
+        },
+    ),
+    ("verbosity", request(verbosity="low"), {"verbosity": "low"}),
+    ("metadata", request(metadata={"a": "b"}), {"metadata": {"a": "b"}}),
+    ("user", request(user="u"), {"safety_identifier": "u"}),
+    ("cache_key", request(cache_key="k"), {"prompt_cache_key": "k"}),
+    ("service_tier", request(service_tier="flex"), {"service_tier": "flex"}),
+    ("store", request(store=True), {"store": True}),
+    ("stream", request(stream=True), {"stream": True}),
+    ("include_usage", request(stream=True), {"stream_options": {"include_usage": True}}),
+]
+
+CACHED = CacheHint(where="messages[0].content[0].cache_control")
+
+# row of the table: (the request, where the loss is named)
+LOST: list[tuple[str, Request, str]] = [
+    ("max_tokens above the most", request(max_tokens=100), "max_tokens"),
+    ("reasoning off", request(reasoning=Reasoning(False)), "reasoning"),
+    ("max_tokens of zero", request(max_tokens=0), "max_tokens"),
+    ("stop beyond four", request(stop=tuple("abcde"), paths={"stop": "stop_sequences"}), "stop_sequences"),
+    ("top_k", request(top_k=5), "top_k"),
+    ("choices", request(choices=2, paths={"choices": "n"}), "n"),
+    ("reasoning.summary", request(reasoning=Reasoning(summary="auto"), paths={"reasoning": "thinking"}), "thinking"),
+    ("cache", request(cache=CacheHint()), "cache"),
+    ("part cache", request(user(TextPart("t", cache=CACHED))), CACHED.where),
+    ("part reasoning", request(assistant(TextPart("t"), ReasoningPart("r", "sig", where=AT)), GO), AT),
+    ("part image stored", request(user(ImagePart(Stored("file-1"), where=AT))), AT),
+    ("part document stored", request(user(DocumentPart(Stored("file-1"), where=AT))), AT),
+    ("part document by url", request(user(DocumentPart(Remote("http://x"), where=AT))), AT),
+    ("part document text", request(user(DocumentPart("words", where=AT))), AT),
+    (
+        "part document citations",
+        request(user(DocumentPart(Inline("application/pdf", "QQ=="), citations=True, where=AT))),
+        f"{AT}.citations",
+    ),
+    (
+        "part image in a result",
+        request(
+            assistant(CALL), user(ToolResultPart("1", (ImagePart(Remote("http://x")),), where="messages[1].content[0]"))
+        ),
+        "messages[1].content[0]",
+    ),
+    ("part out of place", request(assistant(ImagePart(Remote("http://x"), where=AT)), GO), AT),
+    (
+        "part is_error",
+        request(assistant(CALL), user(ToolResultPart("1", (TextPart("no"),), True, where="r"))),
+        "r.is_error",
+    ),
+    (
+        "turns.later instructions",
+        request(GO, Turn(Role.SYSTEM, (TextPart("now"),), where="messages[1]")),
+        "messages[1]",
+    ),
+    ("turns.prefill", request(GO, assistant(TextPart("It is"))), "messages[0]"),
+    (UNANSWERED, request(assistant(CALL), GO), AT),
+    (ORPHAN, request(user(ToolResultPart("9", (), where=AT))), AT),
+    ("tool grammar", request(tools=(CUSTOM,)), "tools[0]"),
+    (
+        "tool_choice hosted",
+        request(tools=(TOOL,), tool_choice=ToolChoice(Choosing.ONE, "web_search")),
+        "tool_choice",
+    ),
+]
+
+
+OPTIONS: dict[str, JSON] = {
+    "max_tokens above the most": {"most_tokens": 50},
+    "reasoning off": {"off_effort": "low"},
+    "turns.later instructions": {"later_instructions": False},
+}
+"""The options of the routes on which a row matters."""
+
+
+@pytest.mark.parametrize(("row", "given", "shows"), CARRIED, ids=[case[0] for case in CARRIED])
+def test_a_member_is_written_as_its_row_says(row: str, given: Request, shows: JSON) -> None:
+    ledger = Ledger(direction="request")
+    assert WRITE[row].rule in (Rule.ACCEPT, Rule.TRANSLATE)
+    body = build(given, ledger=ledger, options=RequestOptions(strict=True)).body
+    assert {name: body.get(name) for name in shows} == shows
+    assert list(ledger) == []
+
+
+@pytest.mark.parametrize("strict", [False, True])
+@pytest.mark.parametrize(("row", "given", "where"), LOST, ids=[case[0] for case in LOST])
+def test_what_cannot_be_said_is_lost_as_its_row_says(row: str, given: Request, where: str, strict: bool) -> None:
+    ledger = Ledger(direction="request")
+    options = RequestOptions(strict=strict, **OPTIONS.get(row, {}))
+    if WRITE[row].under(strict) is Rule.REFUSE:
+        with pytest.raises(ClientError) as caught:
+            build(given, ledger=ledger, options=options)
+        assert str(caught.value) == f"{where}: {WRITE[row].reason}"
+        assert caught.value.status == 400
+        return
+    build(given, ledger=ledger, options=options)
+    found = [entry for entry in ledger if entry.reason == WRITE[row].reason]
+    assert [entry.path for entry in found] == [where]
+    assert found[0].action.startswith(WRITE[row].under(strict).value)
+
+
+def test_every_row_has_its_case() -> None:
+    assert {case[0] for case in CARRIED} | {case[0] for case in LOST} == set(WRITE)
