@@ -96,7 +96,7 @@ class BodyWriter(Stage[Event, bytes]):
                 return ()
             if not isinstance(event, SILENT):
                 self._events.append(event)
-                self.held += size_of(event)
+                self.held += weight_of(event)
         if self.held > self.limits.answer_bytes:
             bound = f"the answer is larger than {self.limits.answer_bytes} bytes"
             self.outcome.note(StreamError(ErrorKind.LIMIT, bound, "answer_bytes"))
@@ -114,7 +114,7 @@ class BodyWriter(Stage[Event, bytes]):
         return events
 
 
-def size_of(event: Event) -> int:
+def weight_of(event: Event) -> int:
     """About how many bytes an event takes while it is kept."""
     if isinstance(event, SignatureDelta):
         return OVERHEAD + len(event.signature)
