@@ -94,13 +94,15 @@ class BodyWriter(Stage[Event, bytes]):
             if isinstance(event, StreamError):
                 self._end()
                 return ()
-            if not isinstance(event, SILENT):
-                self._events.append(event)
-                self.held += weight_of(event)
-        if self.held > self.limits.answer_bytes:
-            bound = f"the answer is larger than {self.limits.answer_bytes} bytes"
-            self.outcome.note(StreamError(ErrorKind.LIMIT, bound, "answer_bytes"))
-            self._end()
+            if isinstance(event, SILENT):
+                continue
+            self._events.append(event)
+            self.held += weight_of(event)
+            if self.held > self.limits.answer_bytes:
+                bound = f"the answer is larger than {self.limits.answer_bytes} bytes"
+                self.outcome.note(StreamError(ErrorKind.LIMIT, bound, "answer_bytes"))
+                self._end()
+                return ()
         return ()
 
     def receive_eof(self, cause: StreamError | None = None) -> Sequence[bytes]:
