@@ -11,10 +11,11 @@ from pipeline.errors import ErrorKind, LimitExceeded, UpstreamError
 from pipeline.events import Carry, Event, Frame, MessageStop, Ping, SignatureDelta, StreamError
 from pipeline.limits import Limits
 from pipeline.message import Message, Text, ToolUse, disassemble
-from pipeline.outcome import Outcome, Verdict
+from pipeline.outcome import Outcome
 from pipeline.stage import Chain
 from pipeline.testing import EOF, check_stage, cut, play
-from stages.whole import BodyReader, BodyWriter
+from stages.verdict import VerdictStage
+from stages.whole import OVERHEAD, AnswerBound, BodyReader, BodyWriter
 from tests.canonical import BEGIN, BOOM, CUT, END, REASONING, TEXT, start, stop, text
 
 ANSWER = Message("m1", "model", (Text("hello"), ToolUse("a", "f", "{}")))
@@ -114,9 +115,9 @@ def test_the_reader_keeps_the_rules_of_every_stage() -> None:
 # Writing
 
 
-def written(*steps: Any, limits: Limits | None = None, outcome: Outcome | None = None) -> list[list[bytes]]:
+def written(*steps: Any) -> list[list[bytes]]:
     """What comes of events, step by step."""
-    return play(BodyWriter(writing, outcome or Outcome(), limits=limits or Limits()), *steps)
+    return play(BodyWriter(writing), *steps)
 
 
 def test_a_body_comes_with_the_messages_stop_and_not_before() -> None:
@@ -132,16 +133,16 @@ def test_a_message_that_failed_has_no_body(end: Any) -> None:
 
 
 def test_nothing_comes_behind_the_terminal() -> None:
-    stage = BodyWriter(writing, Outcome())
+    stage = BodyWriter(writing)
     assert play(stage, [BEGIN, END, MessageStop(), MessageStop()], MessageStop(), EOF)[1:] == [[], []]
-    failed = BodyWriter(writing, Outcome())
+    failed = BodyWriter(writing)
     assert play(failed, [BEGIN, BOOM, MessageStop()], MessageStop()) == [[], []]
     assert stage.ended
     assert failed.ended
 
 
 def test_what_is_held_is_counted_and_let_go() -> None:
-    stage = BodyWriter(writing, Outcome())
+    stage = BodyWriter(writing)
     play(stage, BEGIN, start(0, REASONING), SignatureDelta(0, "s" * 1000))
     assert 1000 < stage.held < 2000
     play(stage, [stop(0), END, MessageStop()])
@@ -149,26 +150,46 @@ def test_what_is_held_is_counted_and_let_go() -> None:
 
 
 def test_what_says_nothing_is_not_held() -> None:
-    stage = BodyWriter(writing, Outcome())
+    stage = BodyWriter(writing)
     play(stage, [Ping(), Carry("chat", Frame(b"{}"))] * 100)
     assert stage.held == 0
 
 
-@pytest.mark.parametrize("letters", ["a", "a" * 400])
-def test_an_answer_is_bounded_however_small_its_pieces_are(letters: str) -> None:
-    outcome = Outcome()
-    stage = BodyWriter(writing, outcome, limits=Limits(answer_bytes=2_000))
-    play(stage, BEGIN, start(0, TEXT), *[text(0, letters)] * 30)
-    assert stage.ended
-    assert stage.held == 0
-    assert outcome.verdict is Verdict.FAILED
-    assert outcome.error == StreamError(ErrorKind.LIMIT, "the answer is larger than 2000 bytes", "answer_bytes")
-
-
 def test_the_writer_keeps_the_rules_of_every_stage() -> None:
-    check_stage(lambda: BodyWriter(writing, Outcome()), list(disassemble(ANSWER)))
+    check_stage(lambda: BodyWriter(writing), list(disassemble(ANSWER)))
 
 
 def test_a_body_goes_through_as_it_came() -> None:
-    chain = Chain([BodyReader(reading), BodyWriter(writing, Outcome())])
+    chain = Chain([BodyReader(reading), BodyWriter(writing)])
     assert play(chain, b'{"say": "hello"}', EOF) == [[], [b'{"id":"m1","said":["hello"]}']]
+
+
+# The bound
+
+
+def bound() -> AnswerBound:
+    return AnswerBound(limits=Limits(answer_bytes=2_000))
+
+
+@pytest.mark.parametrize("letters", ["a", "a" * 400])
+@pytest.mark.parametrize("batch", [1, 30])
+def test_an_answer_is_bounded_however_small_its_pieces_are(letters: str, batch: int) -> None:
+    events = [BEGIN, start(0, TEXT), *[text(0, letters)] * 30]
+    reads = [events[at : at + batch] for at in range(0, len(events), batch)]
+    made = [event for step in play(bound() | VerdictStage(Outcome()), *reads) for event in step]
+    fit = (2_000 - 2 * OVERHEAD) // (OVERHEAD + len(letters))
+    assert made[:-1] == events[: 2 + fit]
+    assert made[-1] == StreamError(ErrorKind.LIMIT, "the answer is larger than 2000 bytes", "answer_bytes")
+
+
+def test_an_answer_within_its_bound_goes_on_as_it_came() -> None:
+    events = [BEGIN, start(0, TEXT), text(0, "a"), SignatureDelta(0, "s"), Ping(), stop(0), END, MessageStop()]
+    stage = bound()
+    assert stage.receive(events) is events
+    assert play(stage, [Ping()] * 100, EOF) == [[Ping()] * 100, []]
+    assert stage.ended
+    assert play(bound(), EOF(BOOM)) == [[BOOM]]
+
+
+def test_the_bound_keeps_the_rules_of_every_stage() -> None:
+    check_stage(bound, list(disassemble(ANSWER)))
