@@ -226,7 +226,7 @@ def test_a_text_stands_beside_what_only_the_standard_library_writes() -> None:
 
 @pytest.mark.parametrize("text", ["", "{", "nope", "NaN", "{} {}"])
 def test_what_is_no_json_stands_in_no_value(text: str) -> None:
-    with pytest.raises(ValueError, match="Expecting|Extra data|is no JSON"):
+    with pytest.raises(ValueError, match=r"Expecting|Extra data|is no JSON"):
         verbatim(text)
 
 
