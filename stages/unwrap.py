@@ -118,7 +118,7 @@ class WrappedInput:
         self._keep(text)
         if self._state is _State.HEAD:
             head = "".join(self._kept)
-            if found := _HEAD.match(head):
+            if found := _HEAD.match(head, 0, _HEAD_CHARS):
                 self._taken()
                 self._state = _State.STRING
                 return self._inside(head[found.end() :])
@@ -152,8 +152,8 @@ class WrappedInput:
         if len(rest) >= _ESCAPE_CHARS:  # no escape at all
             self._state = _State.RAW
             return _unescaped(inside) + rest
-        if not rest and (half := _HALF.search(inside)):
-            inside, rest = inside[: half.start(1)], half[1]
+        if half := _HALF.search(inside):
+            inside, rest = inside[: half.start(1)], half[1] + rest
         self._keep(rest)
         return _unescaped(inside)
 

@@ -112,9 +112,8 @@ def pieces_of(delta: Mapping[str, Any], ledger: Ledger, *, whole: bool = False) 
 def details_of(delta: Mapping[str, Any]) -> Sequence[Detail]:
     """The reasoning details of a delta, in order, if any is opaque: texts, and the proof of what was said last or a
     blob that holds reasoning. Either is what goes back to the provider, in its own words, but for the text."""
-    details = delta.get("reasoning_details")
     found: list[Detail] = []
-    for detail in details if isinstance(details, list) else ():
+    for detail in _list(delta.get("reasoning_details")):
         if not isinstance(detail, dict):
             continue
         if said := _text(detail.get("text") or detail.get("summary")):
