@@ -288,7 +288,7 @@ async def _made(answer: Awaitable[Sequence[Out]]) -> tuple[Sequence[Out], Pipeli
     try:
         return await answer, None
     except PipelineError as error:
-        return error.made, error
+        return error.take(), error
 
 
 async def _close(items: object, source: object) -> None:

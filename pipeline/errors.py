@@ -108,6 +108,11 @@ class PipelineError(Exception):
         self.made = made
         return self
 
+    def take(self) -> Sequence[Any]:
+        """What had already been made, which is passed on now: an error that is raised again does not bring it again."""
+        made, self.made = self.made, ()
+        return made
+
 
 class UpstreamError(PipelineError):
     """The provider sent what it must not send."""

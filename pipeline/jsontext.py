@@ -50,10 +50,12 @@ def exact(data: bytes | str) -> Any:
 def several(data: bytes) -> Iterator[Any]:
     """The values of JSON texts that stand one behind the other, parted by blanks at most.
 
+    NaN and Infinity, which Python's servers write, are null; a number too long to be one is a float.
+
     Raises `ValueError` at the first thing that is no JSON.
     """
     text = data.decode("utf-8", "replace").strip()
-    decoder = json.JSONDecoder(parse_constant=_refuse)
+    decoder = json.JSONDecoder(parse_constant=_nothing, parse_int=_integer)
     at = 0
     while at < len(text):
         try:
@@ -194,6 +196,17 @@ def _as_value(value: Any) -> Any:
     if isinstance(value, Verbatim):
         return exact(value.text)
     raise TypeError(f"a {type(value).__name__} is no JSON")
+
+
+def _nothing(word: str) -> None:
+    """What a word that is no JSON says."""
+
+
+def _integer(digits: str) -> int | float:
+    try:
+        return int(digits)
+    except ValueError:  # more digits than Python reads as an integer
+        return float(digits)
 
 
 def _refuse(word: str) -> NoReturn:

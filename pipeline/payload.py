@@ -26,5 +26,8 @@ def payloads(data: bytes, sentinel: bytes, stage: str, ledger: Ledger) -> tuple[
         values = list(several(data.removesuffix(sentinel)))
     except ValueError as error:
         raise UpstreamError("a frame starts like JSON and does not parse", code="invalid_json") from error
-    ledger.record(stage, "frame", "parted", "several JSON texts in one frame")
+    if len(values) == 1 and not end:
+        ledger.record(stage, "frame", "mended", "it holds numbers that are no JSON")
+    else:
+        ledger.record(stage, "frame", "parted", "several JSON texts in one frame")
     return values, end

@@ -282,7 +282,7 @@ def joined(calls: Iterable[Call]) -> Steps[Sequence[Any]]:
         for call in calls:
             out.extend((yield call))
     except PipelineError as error:
-        error.after([*out, *error.made])
+        error.after([*out, *error.take()])
         raise
     return out
 
@@ -292,7 +292,7 @@ def told_at_end(on_end: Call, cause: StreamError | None) -> Steps[Sequence[Event
     try:
         held = yield from joined((on_end,))
     except PipelineError as error:
-        held, cause = error.made, cause or cause_of(error)
+        held, cause = error.take(), cause or cause_of(error)
     return held if cause is None else [*held, cause]
 
 
@@ -311,7 +311,7 @@ class _Cause:
         if self.first is None:
             self.first, self.error = cause_of(error), error
         self.untold = self.first
-        self.seen_in(error.made)
+        self.seen_in(error.take())
 
     def seen_in(self, items: Sequence[Any]) -> None:
         """Note whether an event tells of the cause."""
@@ -330,7 +330,7 @@ def _closing(stage: Any, made: Sequence[Any], cause: _Cause) -> Steps[Sequence[A
     try:
         held = yield partial(stage.receive_eof, cause.untold)
     except PipelineError as error:
-        cause.failed(error)
         held = error.made
+        cause.failed(error)
     cause.seen_in(held)
     return [*made, *held]

@@ -98,7 +98,7 @@ class BlockValidator(Stage[Event, Event]):
     renumbered or dropped, and recorded; `Mode.STRICT` raises `StageError`; `Mode.REPORT` records and changes nothing.
     """
 
-    mode: Mode = field(default=Mode.REPAIR, kw_only=True)
+    mode: Mode = field(default=Mode.REPAIR, kw_only=True, converter=Mode)
     ledger: Ledger = field(factory=Ledger, kw_only=True)
     limits: Limits = field(default=DEFAULT_LIMITS, kw_only=True)
     ended: bool = field(init=False, default=False)

@@ -414,3 +414,50 @@ def test_entries_are_read_again_with_every_digit() -> None:
     assert exact_entries(payload({"choices": [{"message": {"tool_calls": entries}}]}), 0) == entries
     for odd in (b"{", b"[]", b"{}", payload(call(0)), payload({"choices": [7]})):
         assert exact_entries(odd, 1) == ()
+
+
+# What real servers leave out, and what must never be guessed
+
+
+@pytest.mark.parametrize("place", [{}, {"index": None}])
+def test_an_id_finds_its_call_where_the_place_is_missing(place: dict[str, Any]) -> None:
+    a = {**place, "id": "A", "function": {"arguments": '{"a":1}'}}
+    b = {**place, "id": "B", "function": {"arguments": '{"b":2}'}}
+    openings = (fragment(0, "A", "f", ""), fragment(1, "B", "g", ""))
+    assert called(*openings, a, b) == [("A", "f", '{"a":1}'), ("B", "g", '{"b":2}')]
+    assert called(*openings, b, a) == [("A", "f", '{"a":1}'), ("B", "g", '{"b":2}')]
+
+
+def test_a_call_takes_the_place_that_it_lacked() -> None:
+    assert called(fragment(None, "A", "f", '{"a":'), fragment(0, "A", None, "1"), fragment(0, None, None, "}")) == [
+        ("A", "f", '{"a":1}')
+    ]
+
+
+def test_an_unknown_id_alone_never_picks_one_of_several_calls() -> None:
+    with pytest.raises(UpstreamError, match="while several calls were unfinished"):
+        called(fragment(0, "A", "f", ""), fragment(1, "B", "g", ""), {"id": "C", "function": {"arguments": "{}"}})
+
+
+def test_text_without_any_name_belongs_to_the_call_with_a_place_that_is_not_whole() -> None:
+    bare = {"index": None, "id": ""}
+    assert called(
+        fragment(0, "A", "f", ""),
+        {**bare, "function": {"arguments": '{"a":1}'}},
+        fragment(1, "B", "g", ""),
+        {**bare, "function": {"arguments": '{"b":2}'}},
+    ) == [("A", "f", '{"a":1}'), ("B", "g", '{"b":2}')]
+
+
+def test_a_new_id_on_a_used_place_behind_whole_arguments_is_another_call() -> None:
+    assert called(
+        fragment(0, "A", "f", ""),
+        fragment(0, None, None, '{"a":1}'),
+        fragment(0, "B", "f", ""),
+        fragment(0, None, None, '{"a":2}'),
+    ) == [("A", "f", '{"a":1}'), ("B", "f", '{"a":2}')]
+
+
+def test_two_whole_calls_on_one_place_without_ids_are_two() -> None:
+    calls = called(fragment(0, None, "f", '{"a":1}'), fragment(0, None, "f", '{"a":2}'))
+    assert [(name, text) for _, name, text in calls] == [("f", '{"a":1}'), ("f", '{"a":2}')]

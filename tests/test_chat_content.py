@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from pipeline.ledger import Ledger
 from stages.dialects.chat.content import (
     Repeats,
+    detailed_reasoning,
     details_of,
     pieces_of,
     reasoning_of,
@@ -90,7 +91,7 @@ def test_whatever_says_more_is_not_taken_for_less(other: Any) -> None:
     ],
 )
 def test_reasoning_is_read_once_whatever_it_is_called(delta: dict[str, Any]) -> None:
-    assert reasoning_of(delta) == "A"
+    assert (reasoning_of(delta) or detailed_reasoning(delta)) == "A"
 
 
 def test_a_proof_is_the_detail_as_it_goes_back_but_for_its_text() -> None:
@@ -128,16 +129,22 @@ def test_details_without_anything_opaque_are_read_as_text_alone(details: Any) ->
     "delta", [{}, {"content": "a"}, {"reasoning": 7}, {"reasoning": {}}, {"reasoning_details": "A"}, {"thinking": []}]
 )
 def test_what_is_no_reasoning_is_none(delta: dict[str, Any]) -> None:
-    assert reasoning_of(delta) == ""
+    assert reasoning_of(delta) == detailed_reasoning(delta) == ""
 
 
 def test_deltas_that_repeat_all_that_came_give_what_is_new() -> None:
     repeats = Repeats()
     steps = ["The u", "The user", "The user", "The user asks"]
-    assert [repeats.new(step) for step in steps[:2]] == ["The u", "ser"]
-    assert repeats.new("The user asks") == " asks"
+    assert [repeats.new(step) for step in steps] == ["The u", "ser", "", " asks"]
     assert repeats.new("The user asks" + "!" * 100) == "!" * 100
     assert repeats.new("The user asks" + "!" * 101) == "!"
+    assert repeats.new("something else") == "something else"
+
+
+def test_the_first_delta_that_tells_settles_whether_deltas_repeat() -> None:
+    repeats = Repeats()
+    steps = ["Hm, we", "ll.", "Hm, well.", "Hm, well. So"]
+    assert [repeats.new(step) for step in steps] == steps
 
 
 def test_a_model_may_stammer() -> None:

@@ -11,8 +11,8 @@ import pytest
 from anthropic.types import MessageParam, ToolResultBlockParam
 from attrs import define, evolve
 
-from examples.proxy.app import serving
 from examples.gateway.config import Config
+from examples.proxy.app import serving
 from examples.proxy.replay import ReplayUpstream
 from pipeline.errors import StageError
 from pipeline.events import StreamError

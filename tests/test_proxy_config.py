@@ -13,8 +13,8 @@ import anyio
 import pytest
 from attrs import evolve
 
-from examples.proxy.__main__ import main, serve
 from examples.gateway.config import Config, read
+from examples.proxy.__main__ import main, serve
 from examples.proxy.listen import base_url, without_values
 from pipeline.limits import DEFAULT_LIMITS
 

@@ -12,8 +12,8 @@ import pytest
 from aiohttp import web
 from attrs import evolve
 
-from examples.proxy.app import serving
 from examples.gateway.config import Config
+from examples.proxy.app import serving
 from examples.proxy.listen import listening
 from pipeline.limits import DEFAULT_LIMITS
 from tests.upstreams import (

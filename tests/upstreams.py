@@ -12,8 +12,8 @@ from anthropic import AsyncAnthropic, DefaultAsyncHttpxClient
 from anthropic.types import MessageParam
 from attrs import define, evolve, field
 
-from examples.proxy.app import serving
 from examples.gateway.config import Config
+from examples.proxy.app import serving
 from examples.proxy.listen import listening
 
 QUESTION: MessageParam = {"role": "user", "content": "What is the weather in Paris?"}

@@ -44,7 +44,9 @@ def main(argv: Sequence[str], *, recipe: Recipe) -> int:
         status: int = args.run(args, recipe)
     except ClientError as error:
         args.usage.error(str(error))
-    except PipelineError as error:
+    except BrokenPipeError:
+        raise  # the reader has left
+    except (PipelineError, OSError) as error:
         print(f"streamweir: {error}", file=sys.stderr)
         return FAILED
     return status

@@ -6,12 +6,11 @@ from typing import Any
 
 from attrs import define, field
 
-from pipeline.arguments import Arguments
 from pipeline.errors import LimitExceeded, UpstreamError
 from pipeline.events import ArgumentsDelta, BlockStart, BlockStop, Event, ToolKind, ToolUseBlock
 from pipeline.halves import Halves
 from pipeline.ids import CallIds
-from pipeline.jsontext import dumps, exact, is_whole
+from pipeline.jsontext import dumps, exact, is_object, is_whole, size_of
 from pipeline.ledger import Ledger
 from pipeline.limits import Limits
 
@@ -99,8 +98,18 @@ class Call:
     waiting: list[str] = field(factory=list)
     spoken: bool = False
     """Some of its arguments have come."""
-    seen: Arguments | None = None
-    """Its arguments, kept for calls without a place, to tell which of them are whole."""
+    said: list[str] = field(factory=list)
+    """Its arguments while they are not known to be whole."""
+    whole: bool = False
+
+    def is_whole(self) -> bool:
+        """Whether its arguments are visibly whole: a JSON object that is not empty. Looked at only when asked."""
+        if not self.whole and self.said and self.said[-1].rstrip().endswith("}"):
+            text = "".join(self.said)
+            self.whole = is_object(text) and text.strip() != "{}"
+            if self.whole:
+                self.said.clear()
+        return self.whole
 
 
 @define
@@ -108,8 +117,8 @@ class Calls:
     """Every fragment goes to its call; a call begins when its name is known, under an id that no other has.
 
     Fragments are told apart by their place (`index`), else by id. On a used place a new id with a name is another
-    call, unless the name is the same and the text goes on with the arguments; a new id alone is nothing. What has
-    neither place, id nor name belongs to the only call that is not whole; if there are several, the stream fails.
+    call, unless the name is the same and the text goes on with arguments that are not whole; a new id alone is nothing.
+    What names no call belongs to the only one that is not whole; if there are several, the stream fails.
     """
 
     ledger: Ledger
@@ -119,9 +128,7 @@ class Calls:
     _held: int = field(init=False, default=0)
     _order: list[Call] = field(init=False, factory=list)
     _by_place: dict[int | str, Call] = field(init=False, factory=dict)
-    _by_id: dict[tuple[int | str | None, str], Call] = field(init=False, factory=dict)
-    _unfinished: list[Call] = field(init=False, factory=list)
-    """The calls that text without any name may belong to."""
+    _by_id: dict[str, list[Call]] = field(init=False, factory=dict)
     _halves: Halves = field(init=False, factory=Halves)
     _ids: CallIds = field(init=False)
 
@@ -147,7 +154,7 @@ class Calls:
             return
         if fragment.id and not call.id:
             call.id = fragment.id
-            self._by_id.setdefault((call.place, call.id), call)
+            self._by_id.setdefault(call.id, []).append(call)
         if fragment.name and not call.name:
             call.name = fragment.name
         text = self._halves.joined(call.number, fragment.text)
@@ -171,6 +178,8 @@ class Calls:
         if not (plain and text) or call is None or call.index < 0 or self._halves.odd:
             return False
         call.spoken = True
+        if not call.whole:
+            call.said.append(text)
         out.append(ArgumentsDelta(call.index, text))
         return True
 
@@ -214,7 +223,7 @@ class Calls:
         if fragment.id:
             same = self._known(fragment)
             if same is None and not fragment.name and self._order:
-                return self._order[-1]
+                return self._only(fragment)
             return same or self._new(fragment)
         if fragment.name:
             last = self._order[-1] if self._order else None
@@ -229,26 +238,37 @@ class Calls:
         if fragment.id and not call.id:
             return call.spoken
         if fragment.id and fragment.id != call.id:
-            return fragment.name != call.name or fragment.begins
-        return fragment.name != call.name and call.spoken and fragment.begins
+            return fragment.name != call.name or fragment.begins or call.is_whole()
+        if fragment.name == call.name:  # again what has come, unless nothing tells the calls apart
+            return not fragment.id and not call.id and fragment.begins and call.is_whole()
+        return call.spoken and fragment.begins
 
     def _known(self, fragment: Fragment) -> Call | None:
-        """An earlier call of the same place and id, if it may have the fragment's name."""
-        call = self._by_id.get((fragment.place, fragment.id)) if fragment.id else None
-        return call if call is not None and fragment.name in ("", call.name or fragment.name) else None
+        """An earlier call of the same id, if it may have the fragment's name and place; it takes a place it lacked."""
+        calls = self._by_id.get(fragment.id, ()) if fragment.id else ()
+        for call in reversed(calls):
+            if fragment.name not in ("", call.name or fragment.name):
+                continue
+            if fragment.place is None or fragment.place == call.place:
+                return call
+            if call.place is None:
+                call.place = fragment.place
+                self._by_place[fragment.place] = call
+                return call
+        return None
 
     def _only(self, fragment: Fragment) -> Call | None:
         """The call that text without any name belongs to."""
         if not fragment.text:
             return None
-        self._unfinished = [call for call in self._unfinished if call.seen is None or not call.seen.complete]
-        if len(self._unfinished) > 1:
+        unfinished = [call for call in self._order if not call.is_whole()]
+        if len(unfinished) > 1:
             raise UpstreamError(
-                "arguments came without index, id or name while several calls were unfinished",
+                "arguments came without index, known id or name while several calls were unfinished",
                 code="ambiguous_tool_call",
             )
-        if self._unfinished:
-            return self._unfinished[0]
+        if unfinished:
+            return unfinished[0]
         return self._order[-1] if self._order else self._new(fragment)
 
     def _new(self, fragment: Fragment) -> Call | None:
@@ -256,25 +276,25 @@ class Calls:
             return None
         if len(self._order) >= self.limits.blocks:
             raise LimitExceeded(f"the message has more than {self.limits.blocks} calls", code="blocks")
+        if self._order:
+            self._order[-1].is_whole()  # then its arguments need not be kept
         call = Call(fragment.kind, fragment.place, str(len(self._order)))
         self._order.append(call)
-        self._unfinished.append(call)
         if fragment.place is not None:
             self._by_place[fragment.place] = call
         return call
 
     def _speak(self, call: Call, text: str, out: list[Event]) -> None:
         """More arguments of a call: written once it has begun, kept before."""
-        if call.place is None:
-            call.seen = call.seen or Arguments(self.limits)
-            call.seen.feed(text)
+        if not call.whole:
+            call.said.append(text)
         if call.index < 0 and call.name:
             self._begin(call, out)
         if call.index >= 0:
             out.append(ArgumentsDelta(call.index, text))
             return
         call.waiting.append(text)
-        self._held += len(text)
+        self._held += size_of(text)
         if self._held > self.limits.held_bytes:
             raise LimitExceeded(
                 f"more than {self.limits.held_bytes} bytes of arguments wait for their call's name", code="held_bytes"
@@ -284,7 +304,7 @@ class Calls:
         call.index = next(self.indexes)
         out.append(BlockStart(call.index, ToolUseBlock(self._ids.unique(call.id), call.name, call.kind)))
         out.extend(ArgumentsDelta(call.index, earlier) for earlier in call.waiting)
-        self._held -= sum(map(len, call.waiting))
+        self._held -= sum(map(size_of, call.waiting))
         call.waiting = []
 
 

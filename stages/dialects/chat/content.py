@@ -33,12 +33,13 @@ READ = frozenset(
 BESIDE = frozenset({"citations", "images", "related_questions", "search_results"})
 """Members of a chunk that say something for the reader (Perplexity, xAI)."""
 
+TELLING_MORE: Final = frozenset({*BESIDE, "error", "x_groq", "base_resp"})
+"""Members of a chunk that make it more than its delta."""
+
 OPAQUE: Final = "opaque reasoning of another provider"
 
 TELLING: Final = 4
-TOLD: Final = 64
-"""So many characters again at the beginning of a delta are a repetition, not a model that stammers; more tell nothing
-new."""
+"""So many characters again at the beginning of a delta are a repetition, not a model that stammers."""
 
 
 def said_alone(chunk: Any) -> tuple[str, Any]:
@@ -49,9 +50,7 @@ def said_alone(chunk: Any) -> tuple[str, Any]:
             choice["finish_reason"] is not None
             or choice["index"] != 0
             or chunk.get("usage") is not None
-            or "error" in chunk
-            or "x_groq" in chunk
-            or "base_resp" in chunk
+            or not TELLING_MORE.isdisjoint(chunk)
             or (len(choice) > 3 and (len(choice) > 4 or choice["logprobs"] is not None))
         ):
             return "", None
@@ -74,6 +73,11 @@ def reasoning_of(delta: Mapping[str, Any]) -> str:
             value = value.get("text") or value.get("content")
         if isinstance(value, str) and value:
             return value
+    return ""
+
+
+def detailed_reasoning(delta: Mapping[str, Any]) -> str:
+    """The reasoning that only the details of a delta hold."""
     details = _list(delta.get("reasoning_details") or delta.get("tensorzero_extra_content"))
     return "".join(_text(detail.get("text") or detail.get("summary")) for detail in details if isinstance(detail, dict))
 
@@ -163,18 +167,25 @@ def _list(value: Any) -> list[Any]:
 
 @define
 class Repeats:
-    """Takes out of a delta what it repeats: some servers send all that came so far with every delta (MiniMax)."""
+    """Takes out of a delta what it repeats: MiniMax documents details that hold all that came so far.
 
-    _chars: int = field(init=False, default=0)
-    _head: str = field(init=False, default="")
-    """What the first deltas said, as much as tells whether another begins like them."""
+    The first delta behind `TELLING` characters settles whether they do.
+    """
+
+    _said: str = field(init=False, default="")
+    _cumulative: bool | None = field(init=False, default=None)
 
     def new(self, text: str) -> str:
         """The part of a delta that is new."""
-        size = self._chars
-        if TELLING <= size < len(text) and text.startswith(self._head):
-            text = text[size:]
-        if size < TOLD:
-            self._head += text[: TOLD - size]
-        self._chars = size + len(text)
-        return text
+        if not text or self._cumulative is False:
+            return text
+        if self._cumulative is None and len(self._said) >= TELLING:
+            if text == self._said:
+                return text  # a stammer, or a repetition: the next one tells
+            self._cumulative = text.startswith(self._said)
+        if not self._cumulative:
+            self._said = "" if self._cumulative is False else self._said + text
+            return text
+        fresh = text[len(self._said) :] if text.startswith(self._said) else text
+        self._said += fresh
+        return fresh

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from pipeline.errors import RETRYABLE, ErrorKind
+from pipeline.errors import RETRYABLE, ErrorKind, kind_of_status
 from pipeline.events import StreamError
 from pipeline.failure import failure, stated
 

@@ -42,6 +42,7 @@ from stages.dialects.chat.content import (
     BESIDE,
     REASONING,
     Repeats,
+    detailed_reasoning,
     details_of,
     pieces_of,
     reasoning_of,
@@ -56,7 +57,7 @@ DONE: Final = b"[DONE]"
 NAME: Final = "chat"
 
 SPELLINGS: Final = REASONING[:2]
-NO_FINISH: Final = (None, "", "null")
+NO_FINISH: Final = ("", "null")
 FIRST_CHOICE: Final = (0, None, "0")
 STANDARD: Final = {"index", "delta", "finish_reason"}
 
@@ -111,7 +112,7 @@ class ChatNormalizer(Stage[Frame, Event]):
                 if name == "content" and self._text >= 0 and self._is_plain(frame, value):
                     out.append(TextDelta(self._text, value))
                 elif name in SPELLINGS and self._reasoning >= 0 and self._is_plain(frame, value):
-                    out.append(ReasoningDelta(self._reasoning, self._repeats.new(value)))
+                    out.append(ReasoningDelta(self._reasoning, value))
                 elif name != "tool_calls" or frame.name or not self._calls.go_on(value, out):
                     made = len(out)
                     if chunk is None:
@@ -202,8 +203,11 @@ class ChatNormalizer(Stage[Frame, Event]):
             else:
                 self._choice(choice, at, silent, frame, out)
                 reason = choice.get("finish_reason")
-                if reason not in NO_FINISH and not failing:
-                    self._finish(str(reason).lower().partition(":")[0], out)
+                if not isinstance(reason, str):
+                    if reason is not None:
+                        self.ledger.record("ChatNormalizer", "finish_reason", "ignored", "no text")
+                elif reason.strip() not in NO_FINISH and not failing:
+                    self._finish(reason.strip().lower().partition(":")[0], out)
         for name in BESIDE & chunk.keys():
             if chunk[name]:
                 self.ledger.record("ChatNormalizer", name, "dropped", "no event carries it")
@@ -235,7 +239,7 @@ class ChatNormalizer(Stage[Frame, Event]):
         pieces = pieces_of(delta, self.ledger, whole=self.whole)
         details = details_of(delta)
         if not any(kind == "reasoning" for kind, _ in (*details, *pieces)):
-            self._write_reasoning(self._repeats.new(reasoning_of(delta)), out)
+            self._write_reasoning(reasoning_of(delta) or self._repeats.new(detailed_reasoning(delta)), out)
         for kind, text in (*details, *pieces):
             _WRITE[kind](self, text, out)
         if isinstance(refusal := delta.get("refusal"), str):
