@@ -49,7 +49,7 @@ def test_the_demo_fails_when_the_answer_does_not_name_the_results(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(demo.TOOLS, "get_time", lambda timezone: "{result}")
-    monkeypatch.setattr("examples.proxy.replay.RESULT", b"nothing")
+    monkeypatch.setattr("examples.gateway.replay.RESULT", b"nothing")
     assert demo.main() == 1
     assert "demo failed: the answer does not name 18 " in capsys.readouterr().err
 

@@ -1,4 +1,4 @@
-"""The proxy's flags and its TOML file, and `python -m examples.proxy` itself."""
+"""The flags of the example hosts and their TOML file, and the modules themselves as they are run."""
 
 import logging
 import os
@@ -7,18 +7,27 @@ import socket
 import subprocess
 import sys
 import urllib.request
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import anyio
 import pytest
 from attrs import evolve
 
-from examples.gateway.config import Config, read
-from examples.proxy.__main__ import main, serve
-from examples.proxy.listen import base_url, without_values
+from examples.gateway.access import without_values
+from examples.gateway.config import Config, base_url, parser
+from examples.gateway.config import read as read_flags
+from examples.gateway.run import serve
+from examples.proxy.__main__ import main as on_aiohttp
+from examples.raw_socket.__main__ import main as on_sockets
 from pipeline.limits import DEFAULT_LIMITS
+from tests.upstreams import EVERY_HOST, Host
 
 ROOT = Path(__file__).parents[1]
+
+
+def read(argv: Sequence[str], environment: Mapping[str, str]) -> Config:
+    return read_flags(parser("python -m examples.proxy"), argv, environment)
 
 
 def written(folder: Path, text: str) -> str:
@@ -28,7 +37,7 @@ def written(folder: Path, text: str) -> str:
 
 
 def test_without_flags_it_listens_on_loopback_over_the_embedded_replay() -> None:
-    assert read([], {}) == Config(host="127.0.0.1", port=8080, upstream="", api_key="", limits=DEFAULT_LIMITS)
+    assert read([], {}) == Config(host="127.0.0.1", port=8080, dialect="chat", upstream="", limits=DEFAULT_LIMITS)
 
 
 def test_flags_say_where_it_listens_and_what_is_behind_it() -> None:
@@ -36,11 +45,20 @@ def test_flags_say_where_it_listens_and_what_is_behind_it() -> None:
     assert read(flags, {"KEY": " secret\n"}) == Config(host="::1", port=0, upstream="https://host/v1", api_key="secret")
 
 
+def test_the_upstream_may_speak_responses_and_know_models_by_other_names() -> None:
+    flags = ["--upstream", "responses=http://host/v1", "--model-map", "a=b", "--model-map", "c=d=e"]
+    config = read(flags, {})
+    assert (config.dialect, config.upstream) == ("responses", "http://host/v1")
+    assert config.models == {"a": "b", "c": "d=e"}
+
+
 def test_a_file_has_the_same_names_and_flags_come_first(tmp_path: Path) -> None:
-    text = 'listen = "127.0.0.1:1"\nupstream = "chat=http://host/v1"\n[limits]\nping_seconds = 5\nblocks = 7\n'
+    text = 'listen = "127.0.0.1:1"\nupstream = "responses=http://host/v1"\n'
+    text += '[model_map]\na = "b"\n[limits]\nping_seconds = 5\nblocks = 7\n'
     config = read(["--config", written(tmp_path, text), "--listen", "127.0.0.1:2"], {})
     limits = evolve(DEFAULT_LIMITS, ping_seconds=5, blocks=7)
-    assert config == Config(port=2, upstream="http://host/v1", limits=limits)
+    expected = Config(port=2, dialect="responses", upstream="http://host/v1", models={"a": "b"}, limits=limits)
+    assert config == expected
 
 
 @pytest.mark.parametrize(
@@ -52,9 +70,12 @@ def test_a_file_has_the_same_names_and_flags_come_first(tmp_path: Path) -> None:
         ("listen = '127.0.0.1'", "listen: '127.0.0.1' is no HOST:PORT"),
         ("listen = ':8080'", "listen: ':8080' is no HOST:PORT"),
         ("listen = 'host:x'", "listen: 'host:x' is no HOST:PORT"),
-        ("upstream = 'messages=http://host'", "upstream: 'messages=http://host' is no chat=URL"),
-        ("upstream = 'chat=host/v1'", "upstream: 'chat=host/v1' is no chat=URL"),
+        ("upstream = 'messages=http://host'", "upstream: 'messages=http://host' is no chat=URL or responses=URL"),
+        ("upstream = 'chat=host/v1'", "upstream: 'chat=host/v1' is no chat=URL or responses=URL"),
         ("api_key_env = 'NONE'", "api_key_env: the environment has no NONE"),
+        ("model_map = 'a=b'", "model_map: must be a table"),
+        ("[model_map]\na = 1", "model_map: must be a table"),
+        ("[model_map]\na = ''", "model_map: must be a table"),
         ("limits = 1", "limits: must be a table"),
         ("[limits]\npings = 1", "limits.pings: unknown"),
         ("[limits]\nblocks = 0", "limits.blocks: must be a whole number above 0"),
@@ -73,6 +94,13 @@ def test_what_is_wrong_is_named(tmp_path: Path, text: str, wrong: str, capsys: p
     assert wrong in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("pair", ["a", "a=", "=b"])
+def test_a_model_map_that_is_no_pair_is_named(pair: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        read(["--model-map", pair], {})
+    assert f"model_map: {pair!r} is no A=B" in capsys.readouterr().err
+
+
 def test_a_file_that_is_not_there_is_named(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         read(["--config", "/nowhere/proxy.toml"], {})
@@ -85,12 +113,12 @@ def test_an_address_is_written_as_a_client_writes_it() -> None:
 
 
 @pytest.mark.anyio
-@pytest.mark.parametrize("anyio_backend", ["asyncio"])
-async def test_it_serves_until_it_is_interrupted(capsys: pytest.CaptureFixture[str]) -> None:
+@EVERY_HOST
+async def test_it_serves_until_it_is_interrupted(host: Host, capsys: pytest.CaptureFixture[str]) -> None:
     codes: list[int] = []
 
     async def run() -> None:
-        codes.append(await serve(Config(port=0)))
+        codes.append(await serve(Config(port=0), host))
 
     with anyio.fail_after(10):
         async with anyio.create_task_group() as tasks:
@@ -103,21 +131,27 @@ async def test_it_serves_until_it_is_interrupted(capsys: pytest.CaptureFixture[s
     assert printed.endswith(" over the embedded replay\n")
 
 
-def test_the_module_runs_with_no_configuration_but_a_port() -> None:
-    command = [sys.executable, "-m", "examples.proxy", "--listen", "127.0.0.1:0"]
+@pytest.mark.parametrize(
+    "module", [["examples.proxy"], ["examples.raw_socket"], ["examples.raw_socket", "--backend", "trio"]]
+)
+def test_the_module_runs_with_no_configuration_but_a_port(module: list[str]) -> None:
+    command = [sys.executable, "-m", *module, "--listen", "127.0.0.1:0"]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as proxy:
         assert proxy.stdout is not None
         url = proxy.stdout.readline().split()[0]
         direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
         with direct.open(f"{url}/healthz", timeout=10) as health:
-            assert health.read() == b'{"status": "ok"}'
+            assert health.read() == b'{"status":"ok"}'
         proxy.send_signal(signal.SIGINT)
         _, log = proxy.communicate(timeout=10)
     assert proxy.returncode == 0
-    assert "streamweir.proxy GET /healthz 200 complete - 0." in log
+    assert "streamweir.access GET /healthz 200 complete - 0." in log
 
 
-def test_a_port_that_is_taken_is_said_so(capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("main", [on_aiohttp, on_sockets])
+def test_a_port_that_is_taken_is_said_so(
+    main: Callable[[Sequence[str]], int], capsys: pytest.CaptureFixture[str]
+) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         assert main(["--listen", f"127.0.0.1:{port}"]) == 1
@@ -137,3 +171,14 @@ def test_the_log_keeps_where_a_fault_was_and_leaves_out_what_it_said() -> None:
     assert shown.endswith("ValueError")
     assert "in test_the_log_keeps" in shown
     assert "invalid literal" not in shown
+
+
+def test_a_fault_in_a_group_is_shown_as_deep_as_it_lies() -> None:
+    try:
+        raise ExceptionGroup("SECRET", [KeyError("SECRET")])
+    except ExceptionGroup:
+        fault = logging.makeLogRecord({"msg": "fault", "exc_info": sys.exc_info()})
+    assert without_values(fault)
+    shown = logging.Formatter().format(fault)
+    assert shown.splitlines()[-2:] == ["ExceptionGroup", "KeyError"]
+    assert "SECRET" not in shown.replace('ExceptionGroup("SECRET", [KeyError("SECRET")])', "")

@@ -1,169 +1,264 @@
-"""What goes wrong at the example proxy: upstreams that refuse, break off or talk nonsense, and wrong requests."""
+"""What goes wrong at the example hosts: upstreams that refuse, break off or talk nonsense, and wrong requests."""
 
+import gzip
 import json
 import logging
 from typing import Any
 from urllib.parse import unquote
 
-import aiohttp
 import anthropic
 import anyio
+import httpx
 import pytest
-from aiohttp import web
 from attrs import evolve
 
 from examples.gateway.config import Config
-from examples.proxy.app import serving
-from examples.proxy.listen import listening
 from pipeline.limits import DEFAULT_LIMITS
 from tests.upstreams import (
-    CALL,
-    FINISH,
-    HELLO,
+    CHAT,
+    EVERY_HOST,
     QUESTION,
     REQUEST,
+    SCRIPTS,
+    Host,
+    Script,
     Server,
-    begin,
+    browser,
+    cutting,
+    events,
+    listening,
     never,
+    over,
     pausing,
     playing,
-    proxy_over,
+    posted,
     refused,
     refusing,
+    resetting,
     sdk,
     streamed,
     types,
+    until,
 )
 
-pytestmark = pytest.mark.anyio
+pytestmark = [
+    pytest.mark.anyio,
+    EVERY_HOST,
+    pytest.mark.filterwarnings("ignore:Async generator:ResourceWarning"),  # the SDK's, left to the collector
+]
+EVERY_DIALECT = pytest.mark.parametrize("script", SCRIPTS)
+BOTH_FORMS = pytest.mark.parametrize("streams", [True, False], ids=["streamed", "whole"])
+
+REFUSALS: list[tuple[int, str, int, str, str]] = [
+    (400, '{"error":{"message":"odd","type":"invalid_request_error"}}', 400, "invalid_request_error", "BadRequest"),
+    (400, '{"error":{"message":"!","code":"context_length_exceeded"}}', 400, "invalid_request_error", "BadRequest"),
+    (401, '{"error":{"message":"!","code":"invalid_api_key"}}', 401, "authentication_error", "Authentication"),
+    (402, '{"error":{"message":"no credit"}}', 402, "billing_error", "PaymentRequired"),
+    (403, "no", 403, "permission_error", "PermissionDenied"),
+    (404, '{"error":{"message":"no such model"}}', 404, "not_found_error", "NotFound"),
+    (413, '{"error":{"message":"too large"}}', 413, "request_too_large", "ContentTooLarge"),
+    (422, '{"detail":[{"msg":"top_p is odd"}]}', 422, "invalid_request_error", "UnprocessableEntity"),
+    (429, '{"error":{"message":"slow down"}}', 429, "rate_limit_error", "RateLimit"),
+    (429, '{"error":{"message":"pay","code":"insufficient_quota"}}', 429, "billing_error", "RateLimit"),
+    (500, "[" * 5_000, 500, "api_error", "InternalServer"),
+    (502, "x" * 200_000, 502, "api_error", "InternalServer"),
+    (503, '{"error":{"message":"busy"}}', 529, "overloaded_error", "Overloaded"),
+    (504, "<html>timeout</html>", 504, "timeout_error", "GatewayTimeout"),
+    (529, '{"error":{"message":"busy"}}', 529, "overloaded_error", "Overloaded"),
+    (302, "", 500, "api_error", "InternalServer"),
+    (201, "{}", 502, "api_error", "InternalServer"),
+]
+"""What an upstream answers, and what a client is to get: status, type, the SDK's class."""
 
 
-@pytest.fixture
-def anyio_backend() -> str:
-    """aiohttp runs on asyncio only."""
-    return "asyncio"
+@EVERY_DIALECT
+async def test_an_upstream_error_keeps_its_class_and_the_sdk_raises_it(host: Host, script: Script) -> None:
+    rows = iter(REFUSALS)
+    server = Server(lambda _, client: refusing(*next(rows)[:2], location="/elsewhere").answer(server, client))
+    async with over(host, server, dialect=script.dialect) as url, sdk(url) as client:
+        for at, (status, body, expected, named, raised) in enumerate(REFUSALS):
+            streams = at % 2 == 0
+            with pytest.raises(anthropic.APIStatusError) as caught:
+                await client.messages.create(model="m", max_tokens=64, messages=[QUESTION], stream=streams)
+            told = caught.value.body
+            assert isinstance(told, dict), body
+            assert (caught.value.status_code, told["type"], told["error"]["type"]) == (expected, "error", named), status
+            assert type(caught.value).__name__ == f"{raised}Error"
+            if '"message"' in body:
+                assert told["error"]["message"] == json.loads(body)["error"]["message"]
+    assert len(server.asked) == len(REFUSALS)
 
 
+@BOTH_FORMS
+async def test_the_sdk_sees_when_to_retry_and_which_request_it_was(host: Host, streams: bool) -> None:
+    more = {"x_request_id": "req-9", "x_ratelimit_remaining_requests": "0", "x_secret": "s", "connection": "close"}
+    server = refusing(429, '{"error":{"message":"slow down"}}', retry_after="7", **more)
+    async with over(host, server) as url, sdk(url) as client:
+        with pytest.raises(anthropic.RateLimitError, match="slow down") as caught:
+            await client.messages.create(model="m", max_tokens=64, messages=[QUESTION], stream=streams)
+    headers = caught.value.response.headers
+    assert (headers["retry-after"], headers["x-ratelimit-remaining-requests"]) == ("7", "0")
+    assert caught.value.request_id == "req-9"
+    assert "x-secret" not in headers
+
+
+@EVERY_DIALECT
+@BOTH_FORMS
 @pytest.mark.parametrize(
-    ("status", "body", "expected", "named"),
+    ("body", "content_type"),
     [
-        (401, '{"error":{"message":"no such key","code":"invalid_api_key"}}', 401, "authentication_error"),
-        (403, "no", 403, "permission_error"),
-        (404, '{"error":{"message":"no such model"}}', 404, "not_found_error"),
-        (400, '{"error":{"message":"too long","code":"context_length_exceeded"}}', 400, "invalid_request_error"),
-        (422, '{"detail":[{"msg":"top_p is odd"}]}', 400, "invalid_request_error"),
-        (429, '{"error":{"message":"slow down"}}', 429, "rate_limit_error"),
-        (429, '{"error":{"message":"pay","code":"insufficient_quota"}}', 429, "billing_error"),
-        (500, "[" * 5_000, 500, "api_error"),
-        (502, "x" * 200_000, 500, "api_error"),
-        (503, '{"error":{"message":"busy"}}', 529, "overloaded_error"),
-        (302, "", 502, "api_error"),
-        (201, "{}", 502, "api_error"),
+        ("<html>Sign in</html>", "text/html"),
+        ("<html>Sign in</html>", "text/event-stream"),
+        ('{"ok": true}', "application/json"),
+        ('{"choices": [', "application/json"),
+        ("", "text/event-stream"),
+        ("", "application/json"),
     ],
 )
-async def test_an_upstream_error_keeps_its_class_and_gets_the_messages_shape(
-    status: int, body: str, expected: int, named: str
+async def test_what_is_no_answer_is_a_502(
+    host: Host, script: Script, streams: bool, body: str, content_type: str
 ) -> None:
-    server = refusing(status, body, location="/elsewhere")
-    async with proxy_over(server) as url:
-        answered, error = await refused(url)
-    assert (answered, error["type"]) == (expected, named)
-    assert len(server.asked) == 1
-    if "message" in body:
-        assert error["message"] == json.loads(body)["error"]["message"]
-
-
-async def test_the_sdk_raises_the_class_a_user_expects_and_sees_when_to_retry() -> None:
-    server = refusing(429, '{"error":{"message":"slow down"}}', retry_after="7", x_request_id="req-9", x_secret="s")
-    async with proxy_over(server) as url, sdk(url) as client:
-        with pytest.raises(anthropic.RateLimitError, match="slow down") as caught:
-            await client.messages.create(model="m", max_tokens=64, messages=[QUESTION], stream=True)
-    assert caught.value.response.headers["retry-after"] == "7"
-    assert caught.value.request_id == "req-9"
-    assert "x-secret" not in caught.value.response.headers
-
-
-async def test_a_page_for_people_is_no_answer() -> None:
-    async with proxy_over(refusing(200, "<html>Sign in</html>", "text/html")) as url:
-        status, error = await refused(url)
+    server = refusing(200, body, content_type)
+    async with over(host, server, dialect=script.dialect) as url:
+        status, error = await refused(url, {**REQUEST, "stream": streams})
     assert (status, error["type"]) == (502, "api_error")
-    assert error["message"] == "the upstream answered with status 200, text/html"
+    assert "Sign in" not in error["message"]
 
 
-async def test_what_is_no_event_stream_fails_inside_the_stream() -> None:
-    async with proxy_over(playing(b"Sign in here", content_type="text/plain")) as url:
-        (event,) = await streamed(url)
-    assert event["error"]["type"] == "api_error"
-    assert "not an event stream" in event["error"]["message"]
+@BOTH_FORMS
+async def test_an_error_with_status_200_has_the_status_of_its_class(host: Host, streams: bool) -> None:
+    server = refusing(200, '{"error":{"message":"slow down","code":"rate_limit_exceeded"}}')
+    async with over(host, server) as url:
+        status, error = await refused(url, {**REQUEST, "stream": streams})
+    assert (status, error) == (429, {"type": "rate_limit_error", "message": "slow down"})
 
 
-async def test_an_upstream_that_cannot_be_reached_is_a_502() -> None:
-    async with listening(web.Application()) as gone:
+async def test_text_that_is_no_event_stream_is_a_502(host: Host) -> None:
+    async with over(host, playing(b"Sign in here", content_type="text/plain")) as url:
+        status, error = await refused(url)
+    assert status == 502
+    assert "not an event stream" in error["message"]
+
+
+@BOTH_FORMS
+async def test_an_upstream_that_cannot_be_reached_is_a_502(host: Host, streams: bool) -> None:
+    async with listening(playing()) as gone:
         pass
-    async with serving(Config(port=0, upstream=f"{gone}/v1")) as url:
+    async with host(Config(port=0, upstream=gone)) as url:
+        status, error = await refused(url, {**REQUEST, "stream": streams})
+    assert (status, error["type"]) == (502, "api_error")
+    assert error["message"].startswith("the upstream cannot be reached: ")
+
+
+async def test_an_upstream_that_closes_without_an_answer_is_a_502(host: Host) -> None:
+    async def hang_up(server: Server, client: Any) -> None:
+        await client.stream.aclose()
+
+    async with over(host, Server(hang_up)) as url:
         status, error = await refused(url)
     assert (status, error["type"]) == (502, "api_error")
-    assert error["message"] == "the upstream cannot be reached: ClientConnectorError"
 
 
-async def test_an_upstream_that_does_not_answer_is_a_504() -> None:
+@BOTH_FORMS
+async def test_an_upstream_that_does_not_answer_is_a_504(host: Host, streams: bool) -> None:
     server = Server(never)
-    async with proxy_over(server, Config(limits=evolve(DEFAULT_LIMITS, idle_seconds=0.05))) as url:
-        status, error = await refused(url)
+    async with over(host, server, Config(limits=evolve(DEFAULT_LIMITS, idle_seconds=0.5))) as url:
+        status, error = await refused(url, {**REQUEST, "stream": streams})
         with anyio.fail_after(10):
             await server.left.wait()
     assert (status, error["type"]) == (504, "timeout_error")
 
 
-async def test_an_idle_time_of_zero_turns_the_clock_off() -> None:
-    async with proxy_over(playing(HELLO, FINISH), Config(limits=evolve(DEFAULT_LIMITS, idle_seconds=0))) as url:
+async def test_an_idle_time_of_zero_turns_the_clock_off(host: Host) -> None:
+    async with over(
+        host, playing(CHAT.hello, CHAT.finish), Config(limits=evolve(DEFAULT_LIMITS, idle_seconds=0))
+    ) as url:
         assert types(await streamed(url))[-1] == "message_stop"
 
 
-async def test_an_upstream_that_falls_silent_is_cut() -> None:
-    server = pausing(HELLO)
-    async with proxy_over(server, Config(limits=evolve(DEFAULT_LIMITS, idle_seconds=0.05))) as url:
+@EVERY_DIALECT
+async def test_an_upstream_that_falls_silent_is_cut(host: Host, script: Script) -> None:
+    server = pausing(script.hello)
+    config = Config(limits=evolve(DEFAULT_LIMITS, idle_seconds=0.5))
+    async with over(host, server, config, dialect=script.dialect) as url:
         stream = await streamed(url)
         with anyio.fail_after(10):
             await server.left.wait()
     assert types(stream)[-2:] == ["content_block_stop", "error"]
-    assert "nothing for 0.05 seconds" in stream[-1]["error"]["message"]
+    assert "nothing for 0.5 seconds" in stream[-1]["error"]["message"]
 
 
-async def test_a_call_that_the_upstream_cuts_stays_open_before_the_error(caplog: pytest.LogCaptureFixture) -> None:
-    async def reset(server: Server, request: web.Request) -> web.StreamResponse:
-        response = await begin(request, HELLO, CALL)
-        assert request.transport is not None
-        request.transport.abort()
-        return response
+async def test_a_whole_answer_that_falls_silent_is_a_502(host: Host) -> None:
+    server = pausing(CHAT.whole[:30])
+    config = Config(limits=evolve(DEFAULT_LIMITS, idle_seconds=0.5))
+    async with over(host, server, config) as url:
+        status, error = await refused(url, {**REQUEST, "stream": False})
+    assert (status, error["type"]) == (502, "api_error")
+    assert "nothing for 0.5 seconds" in error["message"]
 
-    caplog.set_level(logging.INFO, "streamweir")
-    for server in (playing(HELLO, CALL), Server(reset)):
-        async with proxy_over(server) as url:
+
+@EVERY_DIALECT
+async def test_a_reset_ends_the_text_and_then_tells_the_error(host: Host, script: Script) -> None:
+    server = resetting(script.hello)
+    async with over(host, server, dialect=script.dialect) as url, posted(url) as reply:
+        received, rest = await until(b'"text":"Hello"', reply)
+        server.go_on.set()
+        stream = events(received + b"".join([piece async for piece in rest]))
+    assert types(stream)[-2:] == ["content_block_stop", "error"]
+    assert stream[-1]["error"]["type"] == "api_error"
+
+
+@EVERY_DIALECT
+async def test_a_call_that_the_upstream_cuts_stays_open_before_the_error(
+    host: Host, script: Script, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "streamweir.access")
+    for server in (playing(script.hello, script.call), cutting(script.hello, script.call)):
+        async with over(host, server, dialect=script.dialect) as url:
             stream = await streamed(url)
             async with sdk(url) as client, client.messages.stream(model="m", max_tokens=9, messages=[QUESTION]) as read:
                 with pytest.raises(anthropic.APIStatusError):
                     await read.get_final_message()
         assert types(stream)[-3:] == ["content_block_start", "content_block_delta", "error"]
         assert stream[-2]["delta"]["partial_json"] == '{"a'
-    assert [record.getMessage().split()[3] for record in caplog.records if record.name == "streamweir.proxy"] == [
-        "cut"
-    ] * 4
+    assert [record.getMessage().split()[3] for record in caplog.records] == ["cut:cut"] * 4
 
 
-async def test_an_error_in_the_stream_ends_it_in_the_messages_shape() -> None:
-    failing = b'data: {"error":{"message":"out of memory","code":500}}\n\n'
-    async with proxy_over(playing(HELLO, failing, HELLO)) as url:
+@EVERY_DIALECT
+async def test_a_cut_whole_answer_is_a_502(host: Host, script: Script) -> None:
+    for server in (cutting(script.whole[:-9]), cutting(script.hello, script.call), playing(script.hello)):
+        async with over(host, server, dialect=script.dialect) as url, sdk(url) as client:
+            with pytest.raises(anthropic.InternalServerError) as caught:
+                await client.messages.create(model="m", max_tokens=64, messages=[QUESTION])
+        assert caught.value.status_code == 502
+
+
+@EVERY_DIALECT
+async def test_an_error_in_the_stream_ends_it(host: Host, script: Script) -> None:
+    async with over(host, playing(script.hello, script.error), dialect=script.dialect) as url, sdk(url) as client:
         stream = await streamed(url)
+        async with client.messages.stream(model="m", max_tokens=9, messages=[QUESTION]) as read:
+            with pytest.raises(anthropic.APIStatusError, match="out of memory"):
+                await read.get_final_message()
+        with pytest.raises(anthropic.InternalServerError, match="out of memory"):
+            await client.messages.create(model="m", max_tokens=9, messages=[QUESTION])
     assert types(stream)[-2:] == ["content_block_stop", "error"]
     assert stream[-1]["error"] == {"type": "api_error", "message": "out of memory"}
 
 
-async def test_the_limits_bound_the_stream() -> None:
-    async with proxy_over(playing(HELLO, FINISH), Config(limits=evolve(DEFAULT_LIMITS, frame_bytes=20))) as url:
+@EVERY_DIALECT
+async def test_an_error_before_everything_has_a_status(host: Host, script: Script) -> None:
+    async with over(host, playing(script.refusal), dialect=script.dialect) as url:
+        status, error = await refused(url)
+    assert (status, error) == (500, {"type": "api_error", "message": "out of memory"})
+
+
+async def test_the_limits_bound_the_stream(host: Host) -> None:
+    limits = evolve(DEFAULT_LIMITS, frame_bytes=100)
+    async with over(host, playing(CHAT.hello, CHAT.call), Config(limits=limits)) as url:
         stream = await streamed(url)
     assert types(stream)[-1] == "error"
-    assert "20 bytes" in stream[-1]["error"]["message"]
+    assert "100 bytes" in stream[-1]["error"]["message"]
 
 
 @pytest.mark.parametrize(
@@ -172,53 +267,96 @@ async def test_the_limits_bound_the_stream() -> None:
         ({"model": None}, "model"),
         ({"max_tokens": None}, "max_tokens"),
         ({"messages": None}, "messages"),
-        ({"stream": False}, "stream"),
-        ({"stream": None}, "stream"),
+        ({"stream": "yes"}, "stream"),
         ({"messages": [{"role": "user", "content": [{"type": "image"}]}]}, "messages[0].content[0]"),
+        ({"messages": [{"role": "user", "content": [{"type": "hologram"}]}]}, "messages[0].content[0]"),
     ],
 )
-async def test_a_bad_request_is_a_400_that_names_the_member(change: dict[str, Any], named: str) -> None:
+async def test_a_bad_request_is_a_400_that_names_the_member(host: Host, change: dict[str, Any], named: str) -> None:
     body = {name: value for name, value in (REQUEST | change).items() if value is not None}
-    server = playing(FINISH)
-    async with proxy_over(server) as url:
+    server = playing(CHAT.hello, CHAT.finish)
+    async with over(host, server) as url:
         status, error = await refused(url, body)
     assert (status, error["type"]) == (400, "invalid_request_error")
-    assert error["message"].startswith(f"{named}: ")
+    assert error["message"].startswith(named)
     assert server.asked == []
 
 
 @pytest.mark.parametrize("body", [b"", b"{", b"[]", b'"x"', b"\xff", b"[" * 300 + b"]" * 300])
-async def test_a_body_that_is_no_object_is_a_400(body: bytes) -> None:
-    async with proxy_over(playing(FINISH)) as url:
+async def test_a_body_that_is_no_object_is_a_400(host: Host, body: bytes) -> None:
+    async with over(host, playing()) as url:
         status, error = await refused(url, body)
     assert (status, error["type"]) == (400, "invalid_request_error")
     assert error["message"].startswith("the body")
 
 
-async def test_a_body_that_cannot_be_decoded_is_a_400() -> None:
-    async with proxy_over(playing(FINISH)) as url:
-        status, error = await refused(url, b"no gzip", headers={"content-encoding": "gzip"})
-    assert (status, error["message"]) == (400, "the body cannot be read")
+async def test_a_compressed_body_is_read(host: Host) -> None:
+    body, headers = gzip.compress(json.dumps(REQUEST).encode()), {"content-encoding": "gzip"}
+    async with over(host, playing(CHAT.hello, CHAT.finish)) as url:
+        async with posted(url, body, headers=headers) as reply:
+            assert types(events(await reply.aread()))[-1] == "message_stop"
+        for broken in (b"no gzip", body[:-20]):
+            status, error = await refused(url, broken, headers=headers)
+            assert (status, error["type"]) == (400, "invalid_request_error")
+            assert error["message"].startswith("the body ")
 
 
-async def test_a_request_that_is_too_large_is_a_413() -> None:
+async def test_a_compressed_body_is_bounded_by_its_real_size(host: Host) -> None:
+    body = gzip.compress(json.dumps(REQUEST).encode() + b" " * 1_000_000)
+    limits = evolve(DEFAULT_LIMITS, request_bytes=100_000)
+    async with over(host, playing(), Config(limits=limits)) as url:
+        status, error = await refused(url, body, headers={"content-encoding": "gzip"})
+    assert (status, error["type"]) == (413, "request_too_large")
+
+
+async def test_a_request_that_is_too_large_is_a_413(host: Host) -> None:
     size = len(json.dumps(REQUEST))
-    async with proxy_over(playing(HELLO, FINISH), Config(limits=evolve(DEFAULT_LIMITS, request_bytes=size))) as url:
+    limits = evolve(DEFAULT_LIMITS, request_bytes=size)
+    async with over(host, playing(CHAT.hello, CHAT.finish), Config(limits=limits)) as url, sdk(url) as client:
         assert types(await streamed(url))[-1] == "message_stop"
         status, error = await refused(url, json.dumps(REQUEST).encode() + b" ")
-    assert (status, error["type"]) == (413, "request_too_large")
-    assert error["message"] == f"the request is larger than {size} bytes"
+        assert (status, error["type"]) == (413, "request_too_large")
+        assert str(size) in error["message"]
+        with pytest.raises(anthropic.ContentTooLargeError):
+            await client.messages.create(model="m" * 200_000, max_tokens=1, messages=[QUESTION])
 
 
 @pytest.mark.parametrize(
     ("method", "path"), [("POST", "/v1/nothing"), ("GET", "/v1/messages"), ("GET", "/"), ("GET", "/a%0ab")]
 )
-async def test_an_unknown_path_is_a_404_in_the_messages_shape(method: str, path: str) -> None:
-    async with (
-        proxy_over(playing(FINISH)) as url,
-        aiohttp.ClientSession() as session,
-        session.request(method, url + path) as reply,
-    ):
-        assert reply.status == 404
-        error = (await reply.json())["error"]
-    assert error == {"type": "not_found_error", "message": f"there is no {method} {unquote(path)}"}
+async def test_an_unknown_path_is_a_404_in_the_messages_shape(host: Host, method: str, path: str) -> None:
+    async with over(host, playing()) as url, browser() as client:
+        reply = await client.request(method, url + path)
+    assert reply.status_code == 404
+    assert reply.json() == {
+        "type": "error",
+        "error": {"type": "not_found_error", "message": f"there is no {method} {unquote(path)}"},
+    }
+
+
+async def test_an_unknown_path_has_no_answer_to_a_head_either(host: Host) -> None:
+    async with over(host, playing()) as url, browser() as client:
+        reply = await client.head(f"{url}/v1/nothing")
+    assert (reply.status_code, reply.content) == (404, b"")
+
+
+async def test_an_upstream_that_does_not_speak_http_is_a_502(host: Host) -> None:
+    async def talk(server: Server, client: Any) -> None:
+        await client.stream.send(b"220 mail.example ESMTP\r\n\r\n")
+        await client.stream.aclose()
+
+    async with over(host, Server(talk)) as url:
+        status, error = await refused(url)
+    assert (status, error["type"]) == (502, "api_error")
+
+
+async def test_a_client_that_breaks_off_its_request_is_nobodys_fault(
+    host: Host, caplog: pytest.LogCaptureFixture
+) -> None:
+    server = playing(CHAT.hello, CHAT.finish)
+    async with over(host, server) as url:
+        async with await anyio.connect_tcp("127.0.0.1", httpx.URL(url).port or 0) as stream:
+            await stream.send(b"POST /v1/messages HTTP/1.1\r\nhost: x\r\ncontent-length: 9\r\n\r\n{")
+        assert types(await streamed(url))[-1] == "message_stop"
+    assert server.targets == [f"POST {CHAT.path}"]
+    assert not [record for record in caplog.records if record.name == "streamweir.http"]

@@ -54,14 +54,17 @@ class ModelsWriter(Stage[bytes, bytes]):
     def receive(self, items: Sequence[bytes]) -> Sequence[bytes]:
         self._body += b"".join(items)
         if len(self._body) > self.limits.answer_bytes:
+            bound = f"the list of models is larger than {self.limits.answer_bytes} bytes"
+            self.outcome.note(StreamError(ErrorKind.LIMIT, bound, "answer_bytes"))
             self._body.clear()
-            raise LimitExceeded(f"the list of models is larger than {self.limits.answer_bytes} bytes")
+            self.ended = True
         return ()
 
     def receive_eof(self, cause: StreamError | None = None) -> Sequence[bytes]:
         self.ended = True
         if cause is not None:
             self.outcome.note(cause)
+        if self.outcome.error is not None:
             return ()
         configured = {name: model(name) for name in self.names}
         models = {**configured, **{name: entry for name, entry in listed(self._body) if name not in configured}}

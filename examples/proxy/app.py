@@ -8,11 +8,11 @@ from attrs import define, field
 
 from examples.gateway.access import Access
 from examples.gateway.config import Config
-from examples.gateway.relay import relay
+from examples.gateway.relay import Upstream, relay
+from examples.gateway.replay import PACE, ReplayUpstream
 from examples.gateway.table import Gateway
 from examples.proxy.listen import listening
-from examples.proxy.replay import ReplayUpstream
-from examples.proxy.upstream import Upstream, connections
+from examples.proxy.upstream import PooledUpstream, connections
 from pipeline.dialect import dialect
 from pipeline.errors import ClientError
 from pipeline.reply import Head
@@ -90,18 +90,18 @@ class Client:
 
 @asynccontextmanager
 async def serving(
-    config: Config, *, replay: ReplayUpstream | None = None, recipe: Recipe[AnyChain] = default_chain
+    config: Config, *, pace: float = PACE, recipe: Recipe[AnyChain] = default_chain
 ) -> AsyncIterator[str]:
     """Serve until the block is left; gives the proxy's base URL.
 
-    Without an upstream, `replay` is it. Raises `OSError` if the port cannot be had.
+    Without an upstream, the embedded one plays a frame every `pace` seconds. Raises `OSError` if the port cannot be
+    had.
     """
     async with AsyncExitStack() as stack:
-        url = config.upstream
-        if not url:
-            embedded = ReplayUpstream() if replay is None else replay
-            url = f"{await stack.enter_async_context(listening(embedded.application()))}/v1"
-        session = await stack.enter_async_context(connections())
-        upstream = Upstream(url, dialect(config.dialect), session, config.api_key, config.limits)
+        upstream: Upstream = ReplayUpstream(pace)
+        if config.upstream:
+            session = await stack.enter_async_context(connections())
+            speaks = dialect(config.dialect)
+            upstream = PooledUpstream(config.upstream, speaks, session, config.api_key, config.limits)
         proxy = Proxy(Gateway.of(config, recipe), upstream)
         yield await stack.enter_async_context(listening(proxy.application(), config.host, config.port))

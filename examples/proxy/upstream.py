@@ -19,7 +19,7 @@ CONNECT_SECONDS = 30.0
 
 
 @define
-class Upstream:
+class PooledUpstream:
     """One server, asked over one pool of connections."""
 
     lost: ClassVar[tuple[type[Exception], ...]] = (*SOURCE_ERRORS, aiohttp.ClientError)

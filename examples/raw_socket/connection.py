@@ -1,18 +1,18 @@
-"""HTTP/1.1 on one client's connection: its requests, one behind the other, and what is written for them."""
+"""One client's connection: its requests, one behind the other, and what is written for them."""
 
 import zlib
-from collections.abc import Mapping
 
 import anyio
 import h11
 from anyio.abc import ByteStream
 from attrs import define, field
 
+from examples.raw_socket.wire import Wire, fields
 from pipeline.errors import ClientError
 from pipeline.reply import Head
 
 KEEP_ALIVE_SECONDS = 75.0
-"""How long a client may take to begin, and to go on with, its next request."""
+"""How long a client may take to send the head of its next request."""
 LINGER_SECONDS = 1.0
 """How long is read what a client still sends when it has been answered, so that it sees the answer."""
 PIPELINED_BYTES = 64 * 1024
@@ -23,14 +23,17 @@ COMPRESSED = (b"gzip", b"deflate")
 
 @define
 class Connection:
-    """A client on a byte stream. Whoever made the stream closes it."""
+    """A client on a stream of bytes. Whoever made the stream closes it."""
 
     stream: ByteStream
     status: int = field(init=False, default=0)
-    """Of the answer that has begun last, 0 if that to the present request has not."""
-    _http: h11.Connection = field(init=False, factory=lambda: h11.Connection(h11.SERVER))
+    """Of the answer to the present request; 0 until it has begun."""
+    _wire: Wire = field(init=False)
     _bodiless: bool = field(init=False, default=False)
     """The present request is a HEAD: its answer has no body."""
+
+    def __attrs_post_init__(self) -> None:
+        self._wire = Wire(self.stream, h11.Connection(h11.SERVER))
 
     async def request(self) -> h11.Request | None:
         """The next request; None if there is none.
@@ -39,7 +42,7 @@ class Connection:
         """
         self.status = 0
         with anyio.move_on_after(KEEP_ALIVE_SECONDS):
-            event = await self._event()
+            event = await self._wire.event()
             if isinstance(event, h11.Request):
                 self._bodiless = event.method == b"HEAD"
                 return event
@@ -50,48 +53,50 @@ class Connection:
 
         Raises `ClientError` if it cannot be read.
         """
-        if self._http.they_are_waiting_for_100_continue:
-            await self._send(h11.InformationalResponse(status_code=100, headers=[]))
+        if self._wire.http.they_are_waiting_for_100_continue:
+            await self._wire.send(h11.InformationalResponse(status_code=100, headers=[]))
         body = bytearray()
         try:
-            while len(body) <= most and isinstance(event := await self._event(), h11.Data):
+            while len(body) <= most and isinstance(event := await self._wire.event(), h11.Data):
                 body += event.data
         except h11.RemoteProtocolError as error:
             raise ClientError("the body cannot be read") from error
-        encoding = dict(request.headers).get(b"content-encoding", IDENTITY)
-        return bytes(body) if encoding.lower() == IDENTITY else decoded(bytes(body), encoding.lower(), most)
+        encoding = dict(request.headers).get(b"content-encoding", IDENTITY).lower()
+        return bytes(body) if encoding == IDENTITY else decoded(bytes(body), encoding, most)
 
     async def whole(self, head: Head, body: bytes) -> None:
         """Send an answer at once."""
         self.status = head.status
+        headers = fields({**head.headers, "content-length": str(len(body))})
         content = () if self._bodiless else (h11.Data(data=body),)
-        await self._send(response(head, {"content-length": str(len(body))}), *content, h11.EndOfMessage())
+        await self._wire.send(h11.Response(status_code=head.status, headers=headers), *content, h11.EndOfMessage())
 
     async def begin(self, head: Head) -> None:
         """Send the head of an answer."""
         self.status = head.status
-        await self._send(response(head))
+        await self._wire.send(h11.Response(status_code=head.status, headers=fields(head.headers)))
 
     async def write(self, data: bytes) -> None:
         """Send some of the body."""
-        await self._send(h11.Data(data=data))
+        await self._wire.send(h11.Data(data=data))
 
     async def end(self) -> None:
         """Send the end of the body."""
-        await self._send(h11.EndOfMessage())
+        await self._wire.send(h11.EndOfMessage())
 
     def renewed(self) -> bool:
         """Whether the client may send another request."""
-        if self._http.our_state is h11.DONE and self._http.their_state is h11.DONE:
-            self._http.start_next_cycle()
+        http = self._wire.http
+        if http.our_state is h11.DONE and http.their_state is h11.DONE:
+            http.start_next_cycle()
             return True
         return False
 
     async def left(self) -> None:
         """Wait until the client leaves. What it sends meanwhile belongs to its next request."""
         try:
-            while len(self._http.trailing_data[0]) < PIPELINED_BYTES:
-                self._http.receive_data(await self.stream.receive())
+            while len(self._wire.http.trailing_data[0]) < PIPELINED_BYTES:
+                self._wire.http.receive_data(await self.stream.receive())
         except (anyio.EndOfStream, anyio.BrokenResourceError, anyio.ClosedResourceError):
             return
         await anyio.sleep_forever()
@@ -102,26 +107,6 @@ class Connection:
             await self.stream.send_eof()
             async for _ in self.stream:
                 pass
-
-    async def _event(self) -> object:
-        while (event := self._http.next_event()) is h11.NEED_DATA:
-            try:
-                data = await self.stream.receive()
-            except anyio.EndOfStream:
-                data = b""
-            self._http.receive_data(data)
-        return event
-
-    async def _send(self, *events: h11.Event) -> None:
-        if data := b"".join(self._http.send(event) or b"" for event in events):
-            await self.stream.send(data)
-
-
-def response(head: Head, more: Mapping[str, str] | None = None) -> h11.Response:
-    """The head of an answer. What HTTP says of a body's length, h11 adds, if `more` does not."""
-    headers = {**head.headers, **(more or {})}
-    fields = [(name.encode(), value.encode("utf-8", "surrogateescape")) for name, value in headers.items()]
-    return h11.Response(status_code=head.status, headers=fields)
 
 
 def decoded(body: bytes, encoding: bytes, most: int) -> bytes:

@@ -1,7 +1,7 @@
 """The host itself: connections in, answers out. It moves bytes; the exchange decides what they say."""
 
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import asynccontextmanager
 
 import anyio
 import h11
@@ -10,11 +10,11 @@ from attrs import define
 
 from examples.gateway.access import LOG_FAULTS, Access
 from examples.gateway.config import Config, base_url
-from examples.gateway.relay import relay
+from examples.gateway.relay import Upstream, relay
+from examples.gateway.replay import PACE, ReplayUpstream
 from examples.gateway.table import Gateway
 from examples.raw_socket.connection import Connection
-from examples.raw_socket.replay import URL, ReplayTransport
-from examples.raw_socket.upstream import Upstream, connections
+from examples.raw_socket.upstream import SocketUpstream
 from pipeline.dialect import dialect
 from pipeline.drive import SOURCE_ERRORS
 from pipeline.errors import ClientError
@@ -85,19 +85,18 @@ async def _watch(connection: Connection, answering: anyio.CancelScope) -> None:
 
 @asynccontextmanager
 async def serving(
-    config: Config, *, replay: ReplayTransport | None = None, recipe: Recipe[AnyChain] = default_chain
+    config: Config, *, pace: float = PACE, recipe: Recipe[AnyChain] = default_chain
 ) -> AsyncIterator[str]:
     """Serve until the block is left; gives the host's base URL.
 
-    Without an upstream, `replay` is it. Raises `OSError` if the port cannot be had.
+    Without an upstream, the embedded one plays a frame every `pace` seconds. Raises `OSError` if the port cannot be
+    had.
     """
-    async with AsyncExitStack() as stack:
-        embedded = None if config.upstream else replay or ReplayTransport()
-        client = await stack.enter_async_context(connections(embedded))
-        upstream = Upstream(config.upstream or URL, dialect(config.dialect), client, config.api_key, config.limits)
-        listener = await anyio.create_tcp_listener(local_host=config.host, local_port=config.port)
-        await stack.enter_async_context(listener)
-        tasks = await stack.enter_async_context(anyio.create_task_group())
+    upstream: Upstream = ReplayUpstream(pace)
+    if config.upstream:
+        upstream = SocketUpstream(config.upstream, dialect(config.dialect), config.api_key, config.limits)
+    listener = await anyio.create_tcp_listener(local_host=config.host, local_port=config.port)
+    async with listener, anyio.create_task_group() as tasks:
         tasks.start_soon(listener.serve, RawServer(Gateway.of(config, recipe), upstream).serve)
         yield base_url(
             str(listener.extra(SocketAttribute.local_address)[0]), listener.extra(SocketAttribute.local_port)

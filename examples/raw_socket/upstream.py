@@ -1,15 +1,17 @@
-"""The server behind the host, asked by httpx."""
+"""The server behind the host: a connection a request."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from http.cookiejar import CookieJar, DefaultCookiePolicy
 from typing import ClassVar
+from urllib.parse import urlsplit
 
 import anyio
-import httpx
-from attrs import define, field
+import h11
+from anyio.abc import ByteStream
+from attrs import define, field, frozen
 
 from examples.gateway.relay import UpstreamReply
+from examples.raw_socket.wire import Wire, fields
 from pipeline.dialect import Dialect
 from pipeline.drive import SOURCE_ERRORS
 from pipeline.errors import ErrorKind, UpstreamError
@@ -17,17 +19,17 @@ from pipeline.limits import DEFAULT_LIMITS, Limits
 from pipeline.route import UpstreamRequest
 
 CONNECT_SECONDS = 30.0
+PORTS = {"http": 80, "https": 443}
 
 
-@define
-class Upstream:
-    """One server, asked over one pool of connections."""
+@frozen
+class SocketUpstream:
+    """One server."""
 
-    lost: ClassVar[tuple[type[Exception], ...]] = (*SOURCE_ERRORS, httpx.HTTPError)
+    lost: ClassVar[tuple[type[Exception], ...]] = (*SOURCE_ERRORS, h11.RemoteProtocolError)
 
     url: str
     dialect: Dialect
-    client: httpx.AsyncClient
     api_key: str = field(default="", repr=False)
     limits: Limits = DEFAULT_LIMITS
 
@@ -37,36 +39,84 @@ class Upstream:
 
         Raises `UpstreamError` if none comes.
         """
-        reply = await self._asked(request)
+        stream = None
         try:
-            yield UpstreamReply(reply.status_code, reply.headers, reply.aiter_bytes())
+            try:
+                with anyio.fail_after(self.limits.idle_seconds or None):
+                    stream = await self._connected()
+                    answer = Answer(Wire(stream, h11.Connection(h11.CLIENT)))
+                    await answer.wire.send(self._head(request), h11.Data(data=request.body), h11.EndOfMessage())
+                    head = await answer.head()
+            except TimeoutError as error:
+                raise UpstreamError("the upstream did not answer in time", kind=ErrorKind.TIMEOUT) from error
+            except self.lost as error:
+                message = f"the upstream cannot be reached: {type(error).__name__}"
+                raise UpstreamError(message, kind=ErrorKind.CUT, code="connection_failed") from error
+            headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in head.headers}
+            yield UpstreamReply(head.status_code, headers, answer.receive)
         finally:
-            with anyio.CancelScope(shield=True):
-                await reply.aclose()
+            if stream is not None:
+                await anyio.aclose_forcefully(stream)
 
-    async def _asked(self, request: UpstreamRequest) -> httpx.Response:
-        headers = {**request.headers, **(self.dialect.headers(self.api_key) if self.api_key else {})}
+    async def _connected(self) -> ByteStream:
+        parts = urlsplit(self.url)
+        port = parts.port or PORTS[parts.scheme]
+        with anyio.fail_after(CONNECT_SECONDS):
+            if parts.scheme == "https":
+                return await anyio.connect_tcp(parts.hostname or "", port, tls=True, tls_standard_compatible=False)
+            return await anyio.connect_tcp(parts.hostname or "", port)
+
+    def _head(self, request: UpstreamRequest) -> h11.Request:
+        parts = urlsplit(self.url)
+        headers = {
+            "host": parts.netloc.rpartition("@")[2],
+            "user-agent": "streamweir",
+            "accept-encoding": "identity",
+            "connection": "close",
+            "content-length": str(len(request.body)),
+            **request.headers,
+            **(self.dialect.headers(self.api_key) if self.api_key else {}),
+        }
         method = "POST" if request.body else "GET"
-        asked = self.client.build_request(method, f"{self.url}/{request.path}", content=request.body, headers=headers)
-        try:
-            with anyio.fail_after(self.limits.idle_seconds or None):
-                return await self.client.send(asked, stream=True)
-        except TimeoutError as error:
-            raise UpstreamError("the upstream did not answer in time", kind=ErrorKind.TIMEOUT) from error
-        except self.lost as error:
-            message = f"the upstream cannot be reached: {type(error).__name__}"
-            raise UpstreamError(message, kind=ErrorKind.CUT, code="connection_failed") from error
+        return h11.Request(method=method, target=f"{parts.path}/{request.path}", headers=fields(headers))
 
 
-@asynccontextmanager
-async def connections(transport: httpx.AsyncBaseTransport | None = None) -> AsyncIterator[httpx.AsyncClient]:
-    """A pool for any number of streams, which share no cookies and take no proxy from the environment."""
-    async with httpx.AsyncClient(
-        cookies=CookieJar(DefaultCookiePolicy(allowed_domains=())),
-        headers={"accept-encoding": "identity"},
-        limits=httpx.Limits(max_connections=None),
-        timeout=httpx.Timeout(None, connect=CONNECT_SECONDS),
-        transport=transport,
-        trust_env=False,
-    ) as client:
-        yield client
+@define
+class Answer:
+    """What comes back on a connection."""
+
+    wire: Wire
+    _ended: bool = field(init=False, default=False)
+
+    async def head(self) -> h11.Response:
+        """The head of the answer.
+
+        Raises `h11.RemoteProtocolError` if there is none.
+        """
+        while not isinstance(event := await self.wire.event(), h11.Response):
+            if not isinstance(event, h11.InformationalResponse):
+                raise h11.RemoteProtocolError("the connection was closed before the answer")
+        return event
+
+    async def receive(self) -> bytes:
+        """All of the body that one read brought; nothing at the end. Nothing is lost if that is cancelled.
+
+        Raises `h11.RemoteProtocolError` if the body breaks off.
+        """
+        data = b""
+        while not self._ended:
+            try:
+                event = self.wire.http.next_event()
+            except h11.RemoteProtocolError:
+                if data:
+                    break  # it is raised again at the next call
+                raise
+            if isinstance(event, h11.Data):
+                data += event.data
+            elif event is not h11.NEED_DATA:
+                self._ended = True
+            elif data:
+                break
+            else:
+                await self.wire.read()
+        return data
