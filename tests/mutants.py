@@ -62,15 +62,21 @@ def place_of(mutant: str) -> str:
 
 
 def mutmut(*arguments: str) -> str:
-    """What a command of mutmut's prints."""
-    done = subprocess.run([_command(), *arguments], cwd=ROOT, check=True, capture_output=True, text=True)
+    """What a command of mutmut's prints. Exits with it if the command fails."""
+    done = subprocess.run([_command(), *arguments], cwd=ROOT, capture_output=True, text=True)
+    if done.returncode:
+        sys.exit(f"mutmut {' '.join(arguments)} failed:\n{done.stdout[-4000:]}{done.stderr[-4000:]}")
     return done.stdout
 
 
 def main() -> int:
     """Run mutmut afresh and print what survived; 1 if some of it stands nowhere with its reason."""
     shutil.rmtree(ROOT / "mutants", ignore_errors=True)
-    subprocess.run([_command(), "run", "--max-children", CHILDREN], cwd=ROOT, check=True)
+    run = ("run", "--max-children", CHILDREN)
+    if sys.stdout.isatty():
+        subprocess.run([_command(), *run], cwd=ROOT, check=True)
+    else:
+        mutmut(*run)  # its progress is for a terminal
     left, reasons = list(dict.fromkeys(survivors())), explained(LIST.read_text(encoding="utf-8"))
     unexplained = [change for change in left if change not in reasons]
     for change in left:

@@ -363,7 +363,7 @@ def test_every_class_of_error_has_a_type_here(kind: ErrorKind) -> None:
 def test_events_out_of_order_are_a_fault_named_with_what_was_made_before(events: list[Event], fault: str) -> None:
     with pytest.raises(StageError, match=re.escape(fault)) as raised:
         MessagesEncoder().receive([START, *events])
-    assert [frame.name for frame in raised.value.made][0] == b"message_start"
+    assert next(frame.name for frame in raised.value.made) == b"message_start"
 
 
 # The dialect's object
