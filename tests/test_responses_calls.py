@@ -271,6 +271,12 @@ def test_an_empty_name_later_changes_nothing() -> None:
     assert made == [BEGIN, ArgumentsDelta(0, WHOLE), BlockStop(0)]
 
 
+def test_a_call_that_has_begun_stays_what_it_is() -> None:
+    stream = [added(call()), arguments(WHOLE), done(custom("x", id="fc1"))]
+    assert losses(*stream, terminal()) == []
+    assert made_of(*stream, terminal()) == [BEGIN, ArgumentsDelta(0, WHOLE), BlockStop(0)]
+
+
 def test_a_namespace_is_recorded() -> None:
     assert losses(done(call(WHOLE, namespace="functions"))) == [("namespace", "no event carries it")]
 
