@@ -231,7 +231,8 @@ class MessageWriter:
         """Reasoning goes back to the provider that sealed it, as text to one that demands it, else nowhere."""
         sealed = envelope.open(part.opaque, upstream=self.options.upstream, text=part.text)
         if sealed is not None and isinstance(piece := _loads(sealed.blob), Mapping):
-            message.update(piece)
+            for name, value in piece.items():
+                message[name] = [*message.get(name, ()), *_told(value, part.text)] if isinstance(value, list) else value
         elif part.text and self.options.replay_reasoning:
             before = message.get("reasoning_content")
             message["reasoning_content"] = f"{before}\n\n{part.text}" if before else part.text
@@ -250,6 +251,14 @@ class MessageWriter:
             return self.own(part, {"id": call, "type": "custom", "custom": {"name": name, "input": text}})
         function = {"name": name, "arguments": wrapped_input(text)}
         return self.own(part, {"id": call, "type": "function", "function": function})
+
+
+def _told(details: list[Any], text: str) -> list[Any]:
+    """Details of reasoning as they go back: a signature stands with the text that it signs."""
+    return [
+        {**detail, "text": text} if isinstance(detail, dict) and "signature" in detail and text else detail
+        for detail in details
+    ]
 
 
 def _loads(text: str) -> Any:
