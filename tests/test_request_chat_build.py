@@ -166,7 +166,7 @@ def test_reasoning_goes_back_to_the_provider_that_sealed_it() -> None:
 
 def test_every_detail_goes_back_and_a_signature_with_the_text_that_it_signs() -> None:
     signed = '{"reasoning_details":[{"type":"reasoning.text","signature":"s"}]}'
-    blob = '{"reasoning_details":[{"type":"reasoning.encrypted","data":"d"}],"reasoning_opaque":"o"}'
+    blob = '{"reasoning_details":[{"type":"reasoning.encrypted","data":"d"}],"reasoning_opaque":"o","role":"tool"}'
     turn = assistant(
         ReasoningPart("hm", envelope.seal("up", "m", "hm", signed)),
         ReasoningPart("", envelope.seal("up", "m", "", blob), True),

@@ -232,7 +232,11 @@ class MessageWriter:
         sealed = envelope.open(part.opaque, upstream=self.options.upstream, text=part.text)
         if sealed is not None and isinstance(piece := _loads(sealed.blob), Mapping):
             for name, value in piece.items():
-                message[name] = [*message.get(name, ()), *_told(value, part.text)] if isinstance(value, list) else value
+                before = message.get(name)
+                if isinstance(value, list) and isinstance(before, list | None):
+                    message[name] = [*(before or ()), *_told(value, part.text)]
+                elif name not in message:
+                    message[name] = value
         elif part.text and self.options.replay_reasoning:
             before = message.get("reasoning_content")
             message["reasoning_content"] = f"{before}\n\n{part.text}" if before else part.text
