@@ -233,7 +233,7 @@ class MessageWriter:
         if sealed is not None and isinstance(piece := _loads(sealed.blob), Mapping):
             for name, value in piece.items():
                 before = message.get(name)
-                if isinstance(value, list) and isinstance(before, list | None):
+                if isinstance(value, list) and (isinstance(before, list) or name not in message):
                     message[name] = [*(before or ()), *_told(value, part.text)]
                 elif name not in message:
                     message[name] = value
