@@ -3,11 +3,15 @@
 `--check` writes nothing and fails if one of them is not what it would be.
 """
 
+import ast
+import inspect
 import sys
 from collections.abc import Callable, Iterable, Mapping
+from itertools import pairwise
 from pathlib import Path
 
 from pipeline.ladder import Row, Rule
+from pipeline.request import RequestOptions
 from stages.dialects.chat import request_tables as chat
 from stages.dialects.messages import request_tables as messages
 from stages.dialects.responses import request_tables as responses
@@ -33,7 +37,14 @@ route is the default; where a strict one does something else, its column says so
 Toward a client's own dialect nothing of this happens: what only that dialect has goes back as it came.
 
 Reasoning belongs to the provider that made it. What a client echoes is dropped and recorded, never rejected, unless it
-is an envelope of ours (`sw1.`, `pipeline/envelope.py`) that this same upstream sealed and whose text nobody edited.
+is an envelope of ours (`sw1.`, `pipeline/envelope.py`) that this same upstream sealed and whose text nobody edited. The
+blob in it is JSON in the upstream's own words: a reasoning item (Responses), a thinking block (Messages), the members
+of an assistant's message (Chat).
+
+What is built comes with a map for the answer (`pipeline/toolnames.py`, `RequestMap`): each tool by the name that the
+upstream was given, with the client's own name, its namespace, its kind, and whether a freeform tool was `wrapped` as a
+function of one string `input`; and each call id that had to be rewritten. Names and ids are rewritten only where the
+upstream refuses them, the same way every time.
 """
 
 SPEAKERS = (
@@ -45,12 +56,24 @@ SPEAKERS = (
 
 def requests() -> str:
     """The document of the ladder's rows."""
-    text = [HEAD]
+    text = [HEAD, f"\n## Options of a route\n\n{_options()}"]
     for title, read, _ in SPEAKERS:
         text.append(f"\n## A client that speaks {title}\n\n{_table('member', 'becomes', read.values())}")
     for title, _, write in SPEAKERS:
         text.append(f"\n## An upstream that speaks {title}\n\n{_table('of the request', 'member', write.values())}")
     return "".join(text)
+
+
+def _options() -> str:
+    """The options by name, with what stands below each in the code."""
+    tree = ast.parse(Path(inspect.getsourcefile(RequestOptions) or "").read_text(encoding="utf-8"))
+    (body,) = [node.body for node in tree.body if isinstance(node, ast.ClassDef) and node.name == "RequestOptions"]
+    lines = ["| option | default | |", "|---|---|---|"]
+    for member, text in pairwise(body):
+        if isinstance(member, ast.AnnAssign) and isinstance(text, ast.Expr) and member.value is not None:
+            shown = " ".join(str(ast.literal_eval(text.value)).split())
+            lines.append(f"| `{ast.unparse(member.target)}` | `{ast.unparse(member.value)}` | {shown} |")
+    return "\n".join(lines) + "\n"
 
 
 DOCUMENTS: Mapping[str, Callable[[], str]] = {"requests.md": requests}

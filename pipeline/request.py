@@ -148,10 +148,7 @@ class ToolResultPart(Node):
 
 @frozen
 class ServerPart(Node):
-    """A piece that only the client's dialect has: an item of a hosted tool, or one that nobody here knows.
-
-    `member` is the row of its dialect's table that says what becomes of it elsewhere, `text` what it reads as there.
-    """
+    """A piece that only the client's dialect has. `loss` says what becomes of it elsewhere, `text` what it reads as."""
 
     payload: Mapping[str, Any]
     loss: Loss
@@ -377,7 +374,7 @@ class RequestOptions:
     old_max_tokens: bool = False
     """The upstream knows only the older name of the bound on the answer's tokens."""
     effort: str | None = None
-    """A policy's effort instead of the client's; empty: ask for no reasoning at all, for models that refuse to be."""
+    """A policy's effort instead of the client's; empty: say nothing of reasoning at all."""
     off_effort: str = "none"
     """What to ask for where no reasoning is wanted, for models that cannot do without; empty: nothing."""
     replay_reasoning: bool = False
@@ -391,9 +388,12 @@ class RequestOptions:
     later_instructions: bool | None = None
     """The upstream reads instructions in the middle of a conversation; None: as is usual in its dialect."""
     sampling: bool = True
-    """The upstream's models take temperature and its like."""
+    """The upstream's models take `temperature`, `top_p`, `top_k`."""
     thinking_budget: bool = False
     """The upstream's models take a budget of tokens to think, not an effort."""
 
+
+SAMPLING = ("temperature", "top_p", "top_k")
+"""The members of a request that `RequestOptions.sampling` is about."""
 
 DEFAULT_OPTIONS = RequestOptions()

@@ -182,6 +182,25 @@ def test_each_proof_goes_back_with_its_text_and_in_its_place() -> None:
     assert turn_written(assistant(other, TextPart("a")), GO, upstream="red")[0]["reasoning_content"] == "hm"
 
 
+def test_every_detail_goes_back_and_a_signature_with_the_text_that_it_signs() -> None:
+    signed = '{"reasoning_details":[{"type":"reasoning.text","signature":"s"}]}'
+    blob = '{"reasoning_details":[{"type":"reasoning.encrypted","data":"d"}],"reasoning_opaque":"o","role":"tool"}'
+    turn = assistant(
+        ReasoningPart("hm", envelope.seal("up", "m", "hm", signed)),
+        ReasoningPart("", envelope.seal("up", "m", "", blob), True),
+        TextPart("a"),
+    )
+    assert turn_written(turn, GO, upstream="up")[0] == {
+        "role": "assistant",
+        "content": "a",
+        "reasoning_details": [
+            {"type": "reasoning.text", "signature": "s", "text": "hm"},
+            {"type": "reasoning.encrypted", "data": "d"},
+        ],
+        "reasoning_opaque": "o",
+    }
+
+
 def test_reasoning_text_goes_up_only_to_a_provider_that_demands_it() -> None:
     turn = assistant(ReasoningPart("x"), ReasoningPart("y", "sig"), TextPart("a"))
     assert turn_written(turn, GO)[0] == {"role": "assistant", "content": "a"}
@@ -390,3 +409,8 @@ def test_private_members_of_another_dialect_stay_behind() -> None:
 def test_a_bound_keeps_within_the_upstreams() -> None:
     assert written(request(max_tokens=100), most_tokens=50)["max_completion_tokens"] == 50
     assert written(request(max_tokens=100), most_tokens=200)["max_completion_tokens"] == 100
+
+
+def test_sampling_is_left_out_for_models_that_do_not_take_it() -> None:
+    body = written(request(temperature=0.5, top_p=0.5), sampling=False)
+    assert not {"temperature", "top_p"} & set(body)

@@ -99,6 +99,7 @@ CACHED = CacheHint(where="messages[0].content[0].cache_control")
 LOST: list[tuple[str, Request, str]] = [
     ("max_tokens above the most", request(max_tokens=100), "max_tokens"),
     ("reasoning off", request(reasoning=Reasoning(False)), "reasoning"),
+    ("sampling", request(top_p=0.5), "top_p"),
     ("max_tokens of zero", request(max_tokens=0), "max_tokens"),
     ("stop beyond four", request(stop=tuple("abcde"), paths={"stop": "stop_sequences"}), "stop_sequences"),
     ("top_k", request(top_k=5), "top_k"),
@@ -149,6 +150,7 @@ LOST: list[tuple[str, Request, str]] = [
 OPTIONS: dict[str, JSON] = {
     "max_tokens above the most": {"most_tokens": 50},
     "reasoning off": {"off_effort": "low"},
+    "sampling": {"sampling": False},
     "turns.later instructions": {"later_instructions": False},
 }
 """The options of the routes on which a row matters."""

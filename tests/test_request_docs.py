@@ -4,6 +4,9 @@ import subprocess
 import sys
 from pathlib import Path
 
+from attrs import fields
+
+from pipeline.request import RequestOptions
 from stages.dialects.chat import request_tables as chat
 from stages.dialects.messages import request_tables as messages
 from stages.dialects.responses import request_tables as responses
@@ -34,6 +37,12 @@ def test_every_row_stands_in_the_document() -> None:
         for row in (*module.READ.values(), *module.WRITE.values()):
             assert f"| `{row.member}` | " in text
             assert row.reason in text
+
+
+def test_every_option_stands_in_the_document() -> None:
+    text = DOCUMENT.read_text(encoding="utf-8")
+    for option in fields(RequestOptions):
+        assert f"| `{option.name}` | " in text
 
 
 def test_every_row_that_loses_says_why_and_every_other_where_to() -> None:

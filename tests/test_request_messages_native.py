@@ -52,6 +52,7 @@ def body(**members: Any) -> JSON:
         {
             "tools": [
                 {"name": "f.g", "input_schema": {}, "defer_loading": True, "strict": False, "x": 1},
+                {"name": "bare"},
                 {"type": "custom", "name": "h", "input_schema": SCHEMA, "cache_control": {"type": "ephemeral"}},
                 {"type": "web_search_20250305", "name": "web_search", "max_uses": 1},
             ],

@@ -378,3 +378,8 @@ def test_private_members_of_another_dialect_stay_behind() -> None:
 def test_a_bound_keeps_within_the_upstreams() -> None:
     assert written(request(max_tokens=100), most_tokens=50)["max_output_tokens"] == 50
     assert written(request(max_tokens=100), most_tokens=200)["max_output_tokens"] == 100
+
+
+def test_sampling_is_left_out_for_models_that_do_not_take_it() -> None:
+    body = written(request(temperature=0.5, top_p=0.5), sampling=False)
+    assert not {"temperature", "top_p"} & set(body)

@@ -87,6 +87,7 @@ LOST: list[tuple[str, Request, str]] = [
     ("turns.name", request(evolve(GO, name="me", where="messages[0]")), "messages[0].name"),
     ("max_tokens above the most", request(max_tokens=100), "max_tokens"),
     ("reasoning off", request(reasoning=Reasoning(False)), "reasoning"),
+    ("sampling", request(top_p=0.5), "top_p"),
     ("max_tokens of zero", request(max_tokens=0), "max_tokens"),
     ("max_tokens below sixteen", request(max_tokens=1), "max_tokens"),
     ("stop", request(stop=("a",), paths={"stop": "stop_sequences"}), "stop_sequences"),
@@ -124,6 +125,7 @@ LOST: list[tuple[str, Request, str]] = [
 OPTIONS: dict[str, JSON] = {
     "max_tokens above the most": {"most_tokens": 50},
     "reasoning off": {"off_effort": "low"},
+    "sampling": {"sampling": False},
 }
 """The options of the routes on which a row matters."""
 

@@ -9,6 +9,7 @@ from pipeline.ledger import Ledger
 from pipeline.limits import DEFAULT_LIMITS, Limits
 from pipeline.request import (
     DEFAULT_OPTIONS,
+    SAMPLING,
     Choosing,
     CustomTool,
     FunctionTool,
@@ -185,7 +186,10 @@ class _Builder:
                 self._lose("stop", "stop beyond four")
             body["stop"] = list(request.stop[:most])
         for member in _PLAIN:
-            if (value := getattr(request, member)) is not None:
+            value = getattr(request, member)
+            if value is not None and member in SAMPLING and not self.options.sampling:
+                self._lose(member, "sampling")
+            elif value is not None:
                 body[WRITE[member].to] = value
         if request.top_k is not None and self.native:
             body["top_k"] = request.top_k

@@ -231,7 +231,12 @@ class MessageWriter:
         """Reasoning goes back to the provider that sealed it, as text to one that demands it, else nowhere."""
         sealed = envelope.open(part.opaque, upstream=self.options.upstream, text=part.text)
         if sealed is not None and isinstance(piece := _loads(sealed.blob), Mapping):
-            _replay(piece, part.text, message)
+            for name, value in piece.items():
+                before = message.get(name)
+                if isinstance(value, list) and (isinstance(before, list) or name not in message):
+                    message[name] = [*(before or ()), *_told(value, part.text)]
+                elif name not in message:
+                    message[name] = value
         elif part.text and self.options.replay_reasoning:
             before = message.get("reasoning_content")
             message["reasoning_content"] = f"{before}\n\n{part.text}" if before else part.text
@@ -252,14 +257,12 @@ class MessageWriter:
         return self.own(part, {"id": call, "type": "function", "function": function})
 
 
-def _replay(piece: Mapping[str, Any], text: str, message: JSON) -> None:
-    """What a provider's blob brings into an assistant's message: details behind each other, a proof with its text."""
-    details = piece.get("reasoning_details")
-    if not isinstance(details, list):
-        message.update(piece)
-        return
-    proven = [{**one, "text": text} if isinstance(one, dict) and "signature" in one else one for one in details]
-    message["reasoning_details"] = [*message.get("reasoning_details", ()), *proven]
+def _told(details: list[Any], text: str) -> list[Any]:
+    """Details of reasoning as they go back: a signature stands with the text that it signs."""
+    return [
+        {**detail, "text": text} if isinstance(detail, dict) and "signature" in detail and text else detail
+        for detail in details
+    ]
 
 
 def _loads(text: str) -> Any:

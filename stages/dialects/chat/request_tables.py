@@ -98,6 +98,7 @@ WRITE = table(
     Row("stop beyond four", _DROP, reason="at most four stop sequences can be given", strict=_REFUSE),
     Row("temperature", _ACCEPT, "temperature"),
     Row("top_p", _ACCEPT, "top_p"),
+    Row("sampling", _DROP, reason="the upstream's models do not take it"),
     Row("top_k", _DROP, reason="it cannot be given", strict=_REFUSE),
     Row("seed", _ACCEPT, "seed"),
     Row("frequency_penalty", _ACCEPT, "frequency_penalty"),

@@ -10,6 +10,7 @@ from pipeline.ledger import Ledger
 from pipeline.limits import DEFAULT_LIMITS, Limits
 from pipeline.request import (
     DEFAULT_OPTIONS,
+    SAMPLING,
     Choosing,
     FunctionTool,
     OutputKind,
@@ -237,11 +238,11 @@ class _Builder:
 
     def _sampling(self, body: JSON) -> None:
         request = self.request
-        for member in ("temperature", "top_p", "top_k"):
+        for member in SAMPLING:
             value = getattr(request, member)
             if value is None:
                 continue
-            if not self.native and not self.options.sampling:
+            if not self.options.sampling:
                 self._lose(member, "sampling")
                 continue
             if not self.native and self._thinks(body) and value != 1:

@@ -185,7 +185,10 @@ class _Builder:
         if request.stop:
             self._lose("stop")
         for member in ("temperature", "top_p"):
-            if (value := getattr(request, member)) is not None:
+            value = getattr(request, member)
+            if value is not None and not self.options.sampling:
+                self._lose(member, "sampling")
+            elif value is not None:
                 body[member] = value
         for member in _ABSENT:
             if getattr(request, member) is not None:

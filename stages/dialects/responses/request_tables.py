@@ -180,6 +180,7 @@ WRITE = table(
     Row("stop", _DROP, reason="there are no stop sequences", strict=_REFUSE),
     Row("temperature", _ACCEPT, "temperature"),
     Row("top_p", _ACCEPT, "top_p"),
+    Row("sampling", _DROP, reason="the upstream's models do not take it"),
     Row("top_k", _DROP, reason=_ABSENT, strict=_REFUSE),
     Row("seed", _DROP, reason=_ABSENT, strict=_REFUSE),
     Row("frequency_penalty", _DROP, reason=_ABSENT, strict=_REFUSE),
