@@ -155,9 +155,21 @@ def test_reasoning_has_many_names(name: str) -> None:
 
 def test_reasoning_that_repeats_what_came_is_read_once() -> None:
     steps = ["The user", "The user asks", "The user asks why"]
-    for name in ("reasoning_content", "reasoning_text"):
-        deltas = said(*(chunk({name: step}) for step in steps))[1:-1]
-        assert deltas == [ReasoningDelta(0, part) for part in ("The user", " asks", " why")]
+    deltas = said(*(chunk({"reasoning_details": [{"text": step}]}) for step in steps))[1:-1]
+    assert deltas == [ReasoningDelta(0, part) for part in ("The user", " asks", " why")]
+
+
+def test_reasoning_that_only_begins_alike_is_kept() -> None:
+    deltas = said(chunk({"reasoning_content": "Wait"}), chunk({"reasoning_content": "Wait, no."}))[1:-1]
+    assert deltas == [ReasoningDelta(0, "Wait"), ReasoningDelta(0, "Wait, no.")]
+
+
+@pytest.mark.parametrize("odd", [b"NaN", b"-Infinity", b"1" * 5000])
+def test_a_number_that_is_no_json_spoils_no_chunk(odd: bytes) -> None:
+    stage = ChatNormalizer()
+    data = b'{"id":"c","model":"m","choices":[{"index":0,"delta":{"content":"a"},"logprobs":%s}]}' % odd
+    assert TextDelta(0, "a") in stage.receive([Frame(data)])
+    assert ("frame", "mended") in {(entry.path, entry.action) for entry in stage.ledger}
 
 
 def test_the_list_of_a_content_is_read_part_by_part() -> None:
@@ -450,11 +462,26 @@ def test_every_finish_reason_of_the_table_is_known_in_any_case(reason: str, stop
         assert len(stage.ledger) == 0
 
 
-@pytest.mark.parametrize("reason", ["load", "unheard of", "function_call_filter: MALFORMED_FUNCTION_CALL", 7, {}])
+@pytest.mark.parametrize("reason", ["load", "unheard of", "function_call_filter: MALFORMED_FUNCTION_CALL"])
 def test_an_unknown_finish_reason_ends_the_turn_and_is_recorded(reason: Any) -> None:
     stage = ChatNormalizer()
     assert events(text("a"), finish(reason), stage=stage)[-2] == MessageDelta(StopReason.END_TURN)
     assert [entry.path for entry in stage.ledger] == ["finish_reason"]
+
+
+@pytest.mark.parametrize("reason", [False, True, 0, 7, [], {}])
+def test_a_finish_reason_that_is_no_text_is_none_and_is_recorded(reason: Any) -> None:
+    stage = ChatNormalizer()
+    stage.receive([frame(text("a")), frame(chunk({"content": "b"}, finish=reason))])
+    assert [(entry.path, entry.action) for entry in stage.ledger] == [("finish_reason", "ignored")]
+    assert [type(event) for event in stage.receive_eof()] == [StreamError]
+
+
+@pytest.mark.parametrize("reason", ["", " ", "null", None])
+def test_a_blank_finish_reason_is_none(reason: Any) -> None:
+    stage = ChatNormalizer()
+    stage.receive([frame(chunk({"content": "b"}, finish=reason))])
+    assert [type(event) for event in stage.receive_eof()] == [StreamError]
 
 
 @pytest.mark.parametrize(

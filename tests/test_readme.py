@@ -12,7 +12,7 @@ README = (ROOT / "README.md").read_text()
 
 
 def test_the_replay_in_the_readme_is_its_real_output() -> None:
-    shown = re.search(r"```console\n\$ python -m pipeline (replay .*?[^\\])\n(.*?)```", README, re.DOTALL)
+    shown = re.search(r"```console\n\$ \.venv/bin/python -m pipeline (replay .*?[^\\])\n(.*?)```", README, re.DOTALL)
     assert shown
     command, transcript = shown.groups()
     arguments = shlex.split(command.replace("\\\n", " "))

@@ -375,3 +375,18 @@ def iter_of_nothing() -> Any:
     """A rule of no calls."""
     yield from ()
     return "done"
+
+
+def test_an_error_that_is_raised_again_brings_nothing_of_another_stream() -> None:
+    blocked = UpstreamError("blocked")
+
+    class Blocks(EventStage):
+        def on_event(self, event: Event) -> Iterable[Event]:
+            if event == TextDelta(0, "bad"):
+                raise blocked
+            return [event]
+
+    for said in ("secret", "hello"):
+        first, second = (Chain([Blocks()]).receive([TextDelta(0, said), TextDelta(0, "bad")]) for _ in range(2))
+        assert first == second
+        assert [event.text for event in first if isinstance(event, TextDelta)] == [said]
