@@ -54,7 +54,7 @@ class InputUnwrapper(Stage[Event, Event]):
         return 0 if self._input is None else self._input.held
 
     def receive(self, items: Sequence[Event]) -> Sequence[Event]:
-        if self._input is None and not any(type(event) is BlockStart for event in items):
+        if self._input is None and BlockStart not in map(type, items):
             return items
         out: list[Event] = []
         for event in items:
