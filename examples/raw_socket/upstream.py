@@ -49,7 +49,7 @@ class SocketUpstream:
                     head = await answer.head()
             except TimeoutError as error:
                 raise UpstreamError("the upstream did not answer in time", kind=ErrorKind.TIMEOUT) from error
-            except self.lost as error:
+            except (anyio.EndOfStream, *self.lost) as error:
                 message = f"the upstream cannot be reached: {type(error).__name__}"
                 raise UpstreamError(message, kind=ErrorKind.CUT, code="connection_failed") from error
             headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in head.headers}
