@@ -108,9 +108,8 @@ async def main(base_url: str = "http://127.0.0.1:8000/v1", model: str = "default
     async with (
         client_of(config) as client,
         client.messages.stream(model=model, max_tokens=1024, messages=[{"role": "user", "content": prompt}]) as stream,
-        aclosing(stream.text_stream) as texts,
     ):
-        async for text in texts:
+        async for text in stream.text_stream:
             print(text, end="", flush=True)
         print(f"\n({(await stream.get_final_message()).stop_reason})")
 
