@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any
 
 import anyio
+import h11
 import httpx
 import pytest
 from anthropic import AsyncAnthropic, DefaultAsyncHttpxClient
@@ -112,7 +113,7 @@ class Server:
         async with stream:
             try:
                 await self._serve(Connection(stream))
-            except* SOURCE_ERRORS:
+            except* (h11.RemoteProtocolError, *SOURCE_ERRORS):
                 pass
 
     async def _serve(self, connection: Connection) -> None:

@@ -21,12 +21,16 @@ from pipeline.route import UpstreamRequest
 CONNECT_SECONDS = 30.0
 PORTS = {"http": 80, "https": 443}
 
+LOST: tuple[type[Exception], ...] = (*SOURCE_ERRORS, h11.RemoteProtocolError)
+UNREACHED: tuple[type[Exception], ...] = (*LOST, anyio.EndOfStream)
+"""What keeps a reply from beginning; a handshake that breaks off ends the stream."""
+
 
 @frozen
 class SocketUpstream:
     """One server."""
 
-    lost: ClassVar[tuple[type[Exception], ...]] = (*SOURCE_ERRORS, h11.RemoteProtocolError)
+    lost: ClassVar[tuple[type[Exception], ...]] = LOST
 
     url: str
     dialect: Dialect
@@ -49,7 +53,7 @@ class SocketUpstream:
                     head = await answer.head()
             except TimeoutError as error:
                 raise UpstreamError("the upstream did not answer in time", kind=ErrorKind.TIMEOUT) from error
-            except self.lost as error:
+            except UNREACHED as error:
                 message = f"the upstream cannot be reached: {type(error).__name__}"
                 raise UpstreamError(message, kind=ErrorKind.CUT, code="connection_failed") from error
             headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in head.headers}
