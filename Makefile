@@ -10,7 +10,7 @@ $(STAMP): pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit("streamweir needs Python 3.11 or newer; say PYTHON=python3.x") if sys.version_info < (3, 11) else None'
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
-	$(BIN)/python -m pip install --quiet --editable '.[proxy]' --group test
+	$(BIN)/python -m pip install --quiet --editable '.[proxy,raw]' --group test
 	touch $(STAMP)
 
 demo: $(STAMP)  ## One interleaved turn through the proxy with the real anthropic SDK, on the embedded upstream.
