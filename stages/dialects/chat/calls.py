@@ -227,10 +227,8 @@ class Calls:
         """Whether a fragment on the place of `call` is another call's."""
         if not fragment.name or not call.name:
             return False
-        if fragment.id and not call.id:
-            return call.spoken
         if fragment.id and fragment.id != call.id:
-            return fragment.name != call.name or fragment.begins
+            return fragment.name != call.name or (fragment.begins and (call.spoken or bool(call.id)))
         return fragment.name != call.name and call.spoken and fragment.begins
 
     def _known(self, fragment: Fragment) -> Call | None:
