@@ -134,7 +134,11 @@ def test_text_that_goes_on_with_the_arguments_is_the_same_calls(rest: dict[str, 
 
 
 def test_a_fragment_that_says_nothing_is_nothing() -> None:
-    assert called({}, {"index": 0}, {"index": 0, "function": None}, {"function": {}}, {"id": ""}) == []
+    spoken = Spoken()
+    assert spoken.say({}, {"index": 0}, {"index": 0, "function": None}, {"function": {}}, {"id": ""}) == []
+    assert len(spoken.calls) == 0
+    spoken.say(fragment(None, "a", "f", "{"), fragment(None, "b", "g", "{"))
+    assert spoken.say({}, {"function": {"arguments": ""}}) == []
 
 
 def test_an_id_that_is_a_number_is_a_word() -> None:
@@ -172,6 +176,10 @@ def test_an_id_that_is_a_number_is_a_word() -> None:
         ([fragment(0, None, "f", "{}"), fragment(0, None, "g", "{}")], [("*", "f", "{}"), ("*", "g", "{}")]),
         # the first one has no id, the second has
         ([fragment(0, None, "f", "{}"), fragment(0, "b", "f", "{}")], [("*", "f", "{}"), ("b", "f", "{}")]),
+        # an id that comes late, with the name again; another name with an id
+        ([fragment(0, None, "f", ""), fragment(0, "b", "f", "{}")], [("*", "f", "{}")]),
+        ([fragment(0, None, "f", "{"), fragment(0, "b", "f", "}")], [("*", "f", "{}")]),
+        ([fragment(0, None, "f", ""), fragment(0, "b", "g", "{}")], [("*", "f", ""), ("b", "g", "{}")]),
         # no place
         ([fragment(None, "a", "f", "{}"), fragment(None, "b", "f", "{}")], [("a", "f", "{}"), ("b", "f", "{}")]),
         (
@@ -199,6 +207,11 @@ def test_text_without_any_name_belongs_to_the_only_call_that_is_not_whole() -> N
     entries = [fragment(None, "a", "f", '{"x":1}'), fragment(None, "b", "g", '{"y":')]
     assert called(*entries, fragment(arguments="2}")) == [("a", "f", '{"x":1}'), ("b", "g", '{"y":2}')]
     assert called(*entries, fragment(arguments="2}"), fragment(arguments=" "))[1] == ("b", "g", '{"y":2} ')
+
+
+def test_text_without_any_name_goes_back_to_a_call_that_is_not_whole() -> None:
+    entries = [fragment(None, "a", "f", '{"x":'), fragment(None, "b", "g", '{"y":2}')]
+    assert called(*entries, fragment(arguments="1}")) == [("a", "f", '{"x":1}'), ("b", "g", '{"y":2}')]
 
 
 def test_text_that_could_belong_to_several_calls_fails() -> None:
@@ -331,6 +344,14 @@ def test_half_a_character_alone_is_replaced_when_the_call_ends() -> None:
     assert not spoken.calls.go_on([fragment(0, arguments="x")], spoken.out)
     spoken.calls.end(spoken.out, complete=False)
     assert spoken.out[1:] == [ArgumentsDelta(0, "\ufffd"), BlockStop(0, complete=False)]
+    assert spoken.calls.held == 0
+
+
+def test_a_name_behind_the_end_brings_back_nothing_that_was_lost() -> None:
+    spoken = Spoken()
+    spoken.say(fragment(0, "i", arguments="{}"))
+    spoken.calls.end(spoken.out, complete=False)
+    assert spoken.say(fragment(0, name="f")) == [BlockStart(0, ToolUseBlock("i", "f"))]
     assert spoken.calls.held == 0
 
 

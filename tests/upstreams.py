@@ -97,6 +97,9 @@ RESPONSES = Script(
 SCRIPTS = [CHAT.mark, RESPONSES.mark]
 
 
+LOST: tuple[type[Exception], ...] = (h11.RemoteProtocolError, *SOURCE_ERRORS)
+
+
 @define
 class Server:
     """An upstream that answers as its test says, and notes what it is asked and whether somebody leaves."""
@@ -113,7 +116,7 @@ class Server:
         async with stream:
             try:
                 await self._serve(Connection(stream))
-            except* (h11.RemoteProtocolError, *SOURCE_ERRORS):
+            except* LOST:
                 pass
 
     async def _serve(self, connection: Connection) -> None:

@@ -235,10 +235,9 @@ class Calls:
         """Whether a fragment on the place of `call` is another call's."""
         if not fragment.name or not call.name:
             return False
-        if fragment.id and not call.id:
-            return call.spoken
         if fragment.id and fragment.id != call.id:
-            return fragment.name != call.name or fragment.begins or call.is_whole()
+            begins = fragment.begins and (call.spoken or bool(call.id))
+            return fragment.name != call.name or begins or (bool(call.id) and call.is_whole())
         if fragment.name == call.name:  # again what has come, unless nothing tells the calls apart
             return not fragment.id and not call.id and fragment.begins and call.is_whole()
         return call.spoken and fragment.begins
