@@ -1,4 +1,4 @@
-"""`python -m tests.judged FILE`: what the judge's `--json FILE` says, but for the exceptions that are explained here."""
+"""`python -m tests.judged FILE`: what the judge writes with `--json`, but for the exceptions explained here."""
 
 import json
 import sys
