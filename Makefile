@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test check mutants callgrind clean
+.PHONY: demo test check coverage mutants callgrind clean
 
 $(STAMP): pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit("streamweir needs Python 3.11 or newer; say PYTHON=python3.x") if sys.version_info < (3, 11) else None'
@@ -20,10 +20,13 @@ test: $(STAMP)  ## Style, types and all tests.
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/coverage run -m pytest
-	$(BIN)/coverage report
+	$(BIN)/python -m pytest -n auto --dist loadfile
 
 check: test
+
+coverage: $(STAMP)  ## All tests once more, with the lines and branches that none of them runs.
+	$(BIN)/coverage run -m pytest
+	$(BIN)/coverage report
 
 mutants: $(STAMP)  ## Mutation testing of the stages that hold the rules.
 	$(BIN)/python -m pip install --quiet --group mutants
