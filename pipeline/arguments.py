@@ -26,7 +26,12 @@ class _State(Enum):
     ARRAY = auto()  # the same of an array
 
 
-_WHOLE = (_State.OBJECT, _State.ARRAY)
+_HEAD, _STRING, _BRACE, _EMPTY, _BODY, _RAW, _OBJECT, _ARRAY = (
+    _State  # looked up once: finding a member on its class costs as much as a call
+)
+
+
+_WHOLE = (_OBJECT, _ARRAY)
 
 
 @define
@@ -44,7 +49,7 @@ class Arguments:
     """They were an object encoded twice."""
     held: int = field(init=False, default=0)
     """Bytes of what is withheld."""
-    _state: _State = field(init=False, default=_State.HEAD)
+    _state: _State = field(init=False, default=_HEAD)
     _withheld: list[str] = field(init=False, factory=list)
     _written: list[str] = field(init=False, factory=list)
     """What was written of a value that is not whole, and how many of its fragments were looked through."""
@@ -78,13 +83,13 @@ class Arguments:
             raise LimitExceeded(
                 f"the arguments of one call are larger than {self.limits.arguments_bytes} bytes", code="arguments_bytes"
             )
-        if self._state is _State.BODY:
+        if self._state is _BODY:
             return self._body(text)
-        if self._state is _State.RAW:
+        if self._state is _RAW:
             return text
-        if self._state is _State.BRACE:
+        if self._state is _BRACE:
             return self._brace(text)
-        if self._state is _State.EMPTY:
+        if self._state is _EMPTY:
             return self._again(text)
         if self._state in _WHOLE:
             return self._behind(text)
@@ -96,14 +101,14 @@ class Arguments:
         `cut`: they may lack their end, so only what is visibly whole is.
         """
         if self._state in _WHOLE:
-            return "", self._state is _State.OBJECT
-        if self._state is _State.EMPTY:
+            return "", self._state is _OBJECT
+        if self._state is _EMPTY:
             return "}", not cut
         if cut:
             return self.withheld, False
-        if self._state is _State.HEAD and self.withheld.strip(BLANK) in ("", "null"):
+        if self._state is _HEAD and self.withheld.strip() in ("", "null"):
             return "{}", True
-        if self._state is _State.STRING and (inner := self._inner()) is not None:
+        if self._state is _STRING and (inner := self._inner()) is not None:
             self.unwrapped = True
             return inner, True
         return self.withheld, False
@@ -112,7 +117,7 @@ class Arguments:
         """Before it is known what they are, and inside a string. Blanks decide nothing, and are not looked through."""
         self._withheld.append(text)
         self.held += size_of(text)
-        if self._state is _State.STRING or not text.strip(BLANK):
+        if self._state is _STRING or not text.strip(BLANK):
             return ""
         head = self.withheld
         if _NOTHING.match(head):
@@ -120,16 +125,16 @@ class Arguments:
         head = _NULL_FIRST.sub("", head)
         first = head.lstrip(BLANK)[0]
         if first == '"':
-            self._state = _State.STRING
+            self._state = _STRING
             return ""
         self._release()
         if first == "[":
             return self._enter(head)
         if first != "{":
-            self._state = _State.RAW
+            self._state = _RAW
             return head
         opened = head.index("{") + 1
-        self._state = _State.BRACE
+        self._state = _BRACE
         self._written = [head[:opened]]
         return head[:opened] + self._brace(head[opened:])
 
@@ -142,7 +147,7 @@ class Arguments:
         self._written.append(blanks)
         if not rest:
             return blanks
-        self._state = _State.EMPTY
+        self._state = _EMPTY
         self._withheld = ["}"]
         self.held = 1
         return blanks + self._again(rest[1:])
@@ -152,7 +157,7 @@ class Arguments:
         rest = text.lstrip(BLANK)
         if not rest.startswith("{") or self.excess:
             return self._behind(rest)
-        self._state = _State.BRACE
+        self._state = _BRACE
         self._release()
         return self._brace(rest[1:])
 
@@ -163,9 +168,7 @@ class Arguments:
 
     def _enter(self, text: str) -> str:
         """The body begins."""
-        self._state = _State.BODY
-        self._scanner.feed("".join(self._written))
-        self._scanned = len(self._written)
+        self._state = _BODY
         return self._body(text)
 
     def _body(self, text: str) -> str:
@@ -173,29 +176,27 @@ class Arguments:
         self._written.append(text)
         if not ("}" in text or "]" in text):
             return text
-        piece = "".join(self._written[self._scanned :])
+        end = [self._scanner.feed(fragment) for fragment in self._written[self._scanned :]][-1]
         self._scanned = len(self._written)
-        end = self._scanner.feed(piece)
-        if end < 0:
+        if end == -1:
             return text
-        cut = len(text) - (len(piece) - end)
-        self._written[-1] = text[:cut]
+        self._written[-1] = text[:end]
         self._state = self._read("".join(self._written))
-        self._written = []
-        if self._state is _State.RAW:
+        self._written.clear()
+        if self._state is _RAW:
             return text
-        self._behind(text[cut:])
-        return text[:cut]
+        self._behind(text[end:])
+        return text[:end]
 
     def _read(self, value: str) -> _State:
         """What a value whose brackets match turns out to be; an empty array is nothing that is visibly whole."""
         try:
             read = loads(value, self.limits.json_depth)
         except ValueError:
-            return _State.RAW
+            return _RAW
         if not read:
-            return _State.RAW
-        return _State.OBJECT if isinstance(read, dict) else _State.ARRAY
+            return _RAW
+        return _OBJECT if isinstance(read, dict) else _ARRAY
 
     def _inner(self) -> str | None:
         """The object inside a JSON string, `{}` for one that holds nothing; None for any other."""

@@ -92,7 +92,7 @@ class Dialect(Protocol):
         """The body of a whole answer."""
 
     def read_error(self, status: int, body: Any) -> StreamError:
-        """The error that an upstream answered with: its status, and its body as JSON (None if it is none)."""
+        """The error that an upstream answered with: its status, and what its body says: JSON, a text, or None."""
 
     def write_error(self, error: StreamError, status: int) -> tuple[int, Mapping[str, Any]]:
         """The status and the body of an error. `status` is the upstream's; 0: it did not answer with an error."""

@@ -109,6 +109,7 @@ async def drive(
     *,
     limits: Limits = DEFAULT_LIMITS,
     source_errors: tuple[type[Exception], ...] = SOURCE_ERRORS,
+    driven: Driven | None = None,
 ) -> Driven:
     """Move a stream through a chain: one read, what came of it in one write, and only then the next read.
 
@@ -120,15 +121,18 @@ async def drive(
     what the chain had made is sent; then nothing more is read or asked of the chain. When nothing has been sent for
     `limits.ping_seconds`, the chain is asked for its ping; not while one of its stages is awaited. Zero turns off
     either clock.
+
+    What was moved is counted in `driven`, for those who want to know it although they are cancelled.
     """
     pipeline = Pipeline((chain,))
+    driven = Driven() if driven is None else driven
     if not isinstance(receive, AsyncIterable):
-        return await _Drive(receive, pipeline, send, limits, source_errors).run()
+        return await _Drive(receive, pipeline, send, limits, source_errors, driven).run()
     reader = _Reader(receive, (anyio.EndOfStream, *source_errors))
     try:
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(reader.read)
-            driven = await _Drive(reader.receive, pipeline, send, limits, source_errors).run()
+            await _Drive(reader.receive, pipeline, send, limits, source_errors, driven).run()
             reader.stop()
     except ExceptionGroup as group:
         if len(group.exceptions) > 1:
@@ -174,18 +178,20 @@ class _Drive:
     send: Callable[[bytes], Awaitable[object]]
     limits: Limits
     source_errors: tuple[type[Exception], ...]
-    driven: Driven = field(init=False, factory=Driven)
+    driven: Driven
     _sent: float = field(init=False, factory=anyio.current_time)
     _asked: float = field(init=False, factory=anyio.current_time)
     """When something was sent, or the chain was asked for a ping."""
 
     async def run(self) -> Driven:
-        while (brought := await self._read()) and not isinstance(brought, StreamError):
-            self.driven.reads += 1
-            self.driven.bytes_in += len(brought)
-            await self._pass_on(self.pipeline.receive([brought]))
-        await self._pass_on(self.pipeline.receive_eof(brought if isinstance(brought, StreamError) else None))
-        self._note_silence(anyio.current_time())
+        try:
+            while (brought := await self._read()) and not isinstance(brought, StreamError):
+                self.driven.reads += 1
+                self.driven.bytes_in += len(brought)
+                await self._pass_on(self.pipeline.receive([brought]))
+            await self._pass_on(self.pipeline.receive_eof(brought if isinstance(brought, StreamError) else None))
+        finally:
+            self._note_silence(anyio.current_time())
         return self.driven
 
     async def _read(self) -> bytes | StreamError:

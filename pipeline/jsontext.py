@@ -80,7 +80,9 @@ def verbatim(text: str) -> Any:
     try:
         orjson.loads(text)
     except orjson.JSONDecodeError:
-        return exact(text)
+        value = exact(text)
+        if not is_whole(json.dumps(value, ensure_ascii=False)):
+            return value
     return Verbatim(text)
 
 

@@ -48,12 +48,15 @@ class _Phase(Enum):
     ENDED = auto()
 
 
+_BLANK, _WAITING, _OPEN, _ENDED = _Phase  # looked up once: finding a member on its class costs as much as a call
+
+
 @define(eq=False)
 class _Piece:
     """One block of the output: a whole block of the input, or a part of one that may be split."""
 
     block: Block
-    phase: _Phase = _Phase.WAITING
+    phase: _Phase = _WAITING
     arguments: Arguments | None = None
     splits: bool = False
     """It may be ended and go on in another piece."""
@@ -139,7 +142,7 @@ class InterleaveBuffer(Stage[Event, Event]):
         piece = self._current
         if piece is not None and not self._queue and piece is self._live.get(event.index) and not piece.signed:
             if event.text:
-                out.append(moved(event, piece.index))
+                out.append(event if event.index == piece.index else moved(event, piece.index))
             return
         piece = self._tail(event)
         if not event.text:
@@ -147,11 +150,11 @@ class InterleaveBuffer(Stage[Event, Event]):
         if piece is None:
             block = self._blocks[event.index]
             blank = isinstance(block, TextBlock)
-            piece = _Piece(block, _Phase.BLANK if blank else _Phase.WAITING, splits=True)
+            piece = _Piece(block, _BLANK if blank else _WAITING, splits=True)
             self._append(event.index, piece)
-        if piece.phase is _Phase.BLANK and not event.text.isspace():
-            piece.phase = _Phase.WAITING
-        if piece.phase is _Phase.WAITING:
+        if piece.phase is _BLANK and not event.text.isspace():
+            piece.phase = _WAITING
+        if piece.phase is _WAITING:
             self._advance(out)
         self._write(piece, event, out)
 
@@ -160,7 +163,7 @@ class InterleaveBuffer(Stage[Event, Event]):
         block = self._known(event)
         piece = self._live.get(event.index)
         if piece is None and isinstance(event, AnnotationDelta) and isinstance(block, TextBlock):
-            piece = _Piece(block, _Phase.BLANK, splits=True)
+            piece = _Piece(block, _BLANK, splits=True)
             self._append(event.index, piece)
         if piece is None or piece.signed:
             self._lose(_NAMES[type(event)], "nothing was written that it could belong to")
@@ -169,12 +172,11 @@ class InterleaveBuffer(Stage[Event, Event]):
         self._write(piece, event, out)
 
     def _arguments(self, event: ArgumentsDelta, out: list[Event]) -> None:
-        block = self._known(event)
         piece = self._live.get(event.index)
         if piece is None or piece.splits:
-            raise StageError(f"ArgumentsDelta for block {event.index}, a {type(block).__name__}")
+            raise StageError(f"ArgumentsDelta for block {event.index}, a {type(self._known(event)).__name__}")
         text = event.text
-        if piece.phase is _Phase.ENDED or piece.whole is not None:
+        if piece.phase is _ENDED or piece.whole is not None:
             if text.strip():
                 self._lose("arguments", "for a call that has ended")
             return
@@ -183,8 +185,12 @@ class InterleaveBuffer(Stage[Event, Event]):
             text = arguments.feed(text)
             if arguments.excess and not excess:
                 self._lose("arguments", "text behind the end of their JSON value")
-            self._hold(arguments.held - held)
-        if text:
+            if arguments.held != held:
+                self._hold(arguments.held - held)
+        if text and piece.phase is _OPEN:
+            same = text == event.text and event.index == piece.index
+            out.append(event if same else ArgumentsDelta(piece.index, text))
+        elif text:
             self._write(piece, event if text == event.text else ArgumentsDelta(event.index, text), out)
         if self._queue:
             self._advance(out)
@@ -192,7 +198,7 @@ class InterleaveBuffer(Stage[Event, Event]):
     def _stop(self, event: BlockStop, out: list[Event]) -> None:
         self._known(event)
         piece = self._live.get(event.index)
-        if piece is not None and piece.phase is not _Phase.ENDED and piece.whole is None:
+        if piece is not None and piece.phase is not _ENDED and piece.whole is None:
             piece.whole = event.complete
             self._advance(out)
 
@@ -215,14 +221,14 @@ class InterleaveBuffer(Stage[Event, Event]):
         if not _splits(block):
             return live
         queue = self._queue
-        if queue and queue[-1].phase is _Phase.BLANK and queue[-1] is not live and event.text:
+        if queue and queue[-1].phase is _BLANK and queue[-1] is not live and event.text:
             self._drop_blank(queue.pop())
         last = queue[-1] if queue else self._current
         return last if last is live and last is not None and not last.signed else None
 
     def _append(self, index: int, piece: _Piece) -> None:
         """The piece comes next; text that is blank up to here is all blank."""
-        if self._queue and self._queue[-1].phase is _Phase.BLANK:
+        if self._queue and self._queue[-1].phase is _BLANK:
             self._drop_blank(self._queue.pop())
         self._bound(self._next + len(self._queue))
         self._live[index] = piece
@@ -230,9 +236,9 @@ class InterleaveBuffer(Stage[Event, Event]):
 
     def _write(self, piece: _Piece, delta: BlockDelta, out: list[Event]) -> None:
         """Write a delta, or keep it while its piece waits."""
-        if piece.phase is _Phase.OPEN:
+        if piece.phase is _OPEN:
             out.append(moved(delta, piece.index))
-        elif piece.phase is _Phase.ENDED:
+        elif piece.phase is _ENDED:
             self._lose(_NAMES[type(delta)], "for a block that has ended")
         else:
             size = _size_of(delta)
@@ -254,12 +260,7 @@ class InterleaveBuffer(Stage[Event, Event]):
     def _advance(self, out: list[Event]) -> None:
         """Write as much as the order allows."""
         while True:
-            due = bool(self._queue)
-            if due and self._queue[0].phase is _Phase.BLANK:
-                due = False
-                if self._queue[0].whole is not None:
-                    self._drop_blank(self._queue.popleft())
-            current = self._current
+            due, current = self._due(), self._current
             if current is None:
                 if not due:
                     return
@@ -269,15 +270,23 @@ class InterleaveBuffer(Stage[Event, Event]):
             else:
                 return
 
+    def _due(self) -> bool:
+        """Whether a piece waits that is to be written. Blank text is not, and goes when it is stopped."""
+        if not self._queue or self._queue[0].phase is not _BLANK:
+            return bool(self._queue)
+        if self._queue[0].whole is not None:
+            self._drop_blank(self._queue.popleft())
+        return False
+
     def _begin(self, piece: _Piece, out: list[Event]) -> None:
         piece.index = self._next
-        piece.phase = _Phase.OPEN
+        piece.phase = _OPEN
         self._next += 1
         self._current = piece
         out.append(BlockStart(piece.index, piece.block))
         out.extend(moved(delta, piece.index) for delta in piece.waiting)
         self.held -= piece.size
-        piece.waiting = []
+        piece.waiting.clear()
 
     def _end(self, piece: _Piece, out: list[Event]) -> None:
         """Close the open piece.
@@ -300,7 +309,7 @@ class InterleaveBuffer(Stage[Event, Event]):
             self.held -= arguments.held
             whole = is_object
         out.append(BlockStop(piece.index, whole))
-        piece.phase = _Phase.ENDED
+        piece.phase = _ENDED
         self._current = None
 
     def _settle(self, out: list[Event]) -> None:
@@ -309,7 +318,7 @@ class InterleaveBuffer(Stage[Event, Event]):
         while self._current is not None or self._queue:
             if self._current is None:
                 piece = self._queue.popleft()
-                if piece.phase is _Phase.BLANK:
+                if piece.phase is _BLANK:
                     self._drop_blank(piece)
                 else:
                     self._begin(piece, out)
@@ -326,7 +335,7 @@ class InterleaveBuffer(Stage[Event, Event]):
         self.held = 0
 
     def _drop_blank(self, piece: _Piece) -> None:
-        piece.phase = _Phase.ENDED
+        piece.phase = _ENDED
         self.held -= piece.size
         for delta in piece.waiting:
             self._lose(_NAMES[type(delta)], "a block of blanks alone")

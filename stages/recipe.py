@@ -21,7 +21,7 @@ from stages.sse import SSEDecoder, SSEEncoder
 from stages.unwrap import InputUnwrapper
 from stages.validate import BlockValidator
 from stages.verdict import VerdictStage
-from stages.whole import BodyReader, BodyWriter
+from stages.whole import AnswerBound, BodyReader, BodyWriter
 
 
 def default_chain(
@@ -53,8 +53,7 @@ def default_chain(
         _reading(upstream, arriving, facts, ledger, limits)
         | neutral
         | BlockValidator(ledger=ledger, limits=limits)
-        | VerdictStage(outcome, facts.usage)
-        | _writing(client, leaving, facts, ledger, limits, outcome)
+        | _writing(client, leaving, facts, ledger, limits, VerdictStage(outcome, facts.usage))
     )
 
 
@@ -69,13 +68,13 @@ def _reading(
 
 
 def _writing(
-    client: Dialect, form: Form, facts: RequestFacts, ledger: Ledger, limits: Limits, outcome: Outcome
+    client: Dialect, form: Form, facts: RequestFacts, ledger: Ledger, limits: Limits, verdict: VerdictStage
 ) -> Stage[Event, bytes]:
-    """Events to bytes of an answer."""
+    """Events to bytes of an answer, the verdict told last before."""
     if form is Form.STREAM:
-        return client.encoder(facts=facts, ledger=ledger, limits=limits) | SSEEncoder()
+        return verdict | client.encoder(facts=facts, ledger=ledger, limits=limits) | SSEEncoder()
 
     def write(message: Message) -> Mapping[str, Any]:
         return client.write_body(message, facts=facts, ledger=ledger)
 
-    return BodyWriter(write, outcome, limits=limits)
+    return AnswerBound(limits=limits) | verdict | BodyWriter(write)

@@ -17,7 +17,7 @@ class ToolRestorer(Stage[Event, Event]):
     ended: bool = field(init=False, default=False)
 
     def receive(self, items: Sequence[Event]) -> Sequence[Event]:
-        if not any(type(event) is BlockStart for event in items):
+        if BlockStart not in map(type, items):
             return items
         return [self._restored(event) if isinstance(event, BlockStart) else event for event in items]
 

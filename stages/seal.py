@@ -19,7 +19,8 @@ from pipeline.events import (
 from pipeline.ledger import Ledger
 from pipeline.stage import Stage
 
-SEEN = frozenset({MessageStart, BlockStart, ReasoningDelta, SignatureDelta, BlockStop})
+CHANGING = frozenset({MessageStart, BlockStart, SignatureDelta, BlockStop})
+"""What is changed, or says what is to be."""
 
 
 @define
@@ -42,9 +43,12 @@ class Sealer(Stage[Event, Event]):
     _left_out: set[int] = field(init=False, factory=set)
 
     def receive(self, items: Sequence[Event]) -> Sequence[Event]:
-        if all(type(event) not in SEEN for event in items):
-            return items
-        return [sealed for event in items if (sealed := self._sealed(event)) is not None]
+        if not CHANGING.isdisjoint(map(type, items)):
+            return [sealed for event in items if (sealed := self._sealed(event)) is not None]
+        for event in items:
+            if isinstance(event, ReasoningDelta):
+                self._note(event)
+        return items
 
     def receive_eof(self, cause: StreamError | None = None) -> Sequence[Event]:
         self.ended = True
@@ -53,8 +57,7 @@ class Sealer(Stage[Event, Event]):
     def _sealed(self, event: Event) -> Event | None:
         """The event as it goes on, if it does."""
         if isinstance(event, ReasoningDelta):
-            if (text := self._texts.get(event.index)) is not None:
-                text.add(event.text)
+            self._note(event)
         elif isinstance(event, SignatureDelta):
             return self._signature(event)
         elif isinstance(event, BlockStart):
@@ -66,6 +69,10 @@ class Sealer(Stage[Event, Event]):
         elif isinstance(event, MessageStart):
             self._model = event.model
         return event
+
+    def _note(self, event: ReasoningDelta) -> None:
+        if (text := self._texts.get(event.index)) is not None:
+            text.add(event.text)
 
     def _start(self, event: BlockStart) -> BlockStart | None:
         block = event.block

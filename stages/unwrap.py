@@ -54,7 +54,7 @@ class InputUnwrapper(Stage[Event, Event]):
         return 0 if self._input is None else self._input.held
 
     def receive(self, items: Sequence[Event]) -> Sequence[Event]:
-        if self._input is None and not any(type(event) is BlockStart for event in items):
+        if self._input is None and BlockStart not in map(type, items):
             return items
         out: list[Event] = []
         for event in items:
@@ -118,7 +118,7 @@ class WrappedInput:
         self._keep(text)
         if self._state is _State.HEAD:
             head = "".join(self._kept)
-            if found := _HEAD.match(head):
+            if found := _HEAD.match(head, 0, _HEAD_CHARS):
                 self._taken()
                 self._state = _State.STRING
                 return self._inside(head[found.end() :])
@@ -152,8 +152,8 @@ class WrappedInput:
         if len(rest) >= _ESCAPE_CHARS:  # no escape at all
             self._state = _State.RAW
             return _unescaped(inside) + rest
-        if not rest and (half := _HALF.search(inside)):
-            inside, rest = inside[: half.start(1)], half[1]
+        if half := _HALF.search(inside):
+            inside, rest = inside[: half.start(1)], half[1] + rest
         self._keep(rest)
         return _unescaped(inside)
 

@@ -164,22 +164,22 @@ class BlockValidator(Stage[Event, Event]):
 
     def _breach(self, event: Event) -> str | None:
         """What is wrong with this event here, or None."""
-        if (self._phase, type(event)) not in TRANSITIONS:
+        if (self._phase, type(event)) not in TRANSITIONS or self._is_out_of_place(event):
             return _named(event) + self._where(event)
         if isinstance(event, MessageDelta) and event.stop_reason is not self._fitting(event.stop_reason):
             wrote = "a whole call" if self._called else "no whole call"
             return f"stop reason {event.stop_reason} though {wrote} was written"
         if isinstance(event, BlockStart) and event.index != self._next:
             return f"{_named(event)}, due is {self._next}"
-        if self._phase is not Phase.BLOCK:
-            return None
+        if isinstance(event, DELTAS) and type(event) not in self._fits:
+            return f"{_named(event)}, a {type(self._block).__name__}"
+        return None
+
+    def _is_out_of_place(self, event: Event) -> bool:
+        """Whether an event that may come in a block is another block's, or an error that would leave this one open."""
         if isinstance(event, StreamError):
-            return None if isinstance(self._block, ToolUseBlock) else _named(event) + self._where(event)
-        if isinstance(event, (*DELTAS, BlockStop)) and event.index != self._source:
-            return _named(event) + self._where(event)
-        if isinstance(event, BlockStop) or type(event) in self._fits:
-            return None
-        return f"{_named(event)}, a {type(self._block).__name__}"
+            return self._phase is Phase.BLOCK and not isinstance(self._block, ToolUseBlock)
+        return isinstance(event, (*DELTAS, BlockStop)) and event.index != self._source
 
     def _note(self, path: str, breach: str) -> None:
         """Raise a breach, or record it."""

@@ -25,8 +25,8 @@ class VerdictStage(Stage[Event, Event]):
     ended: bool = field(init=False, default=False)
 
     def receive(self, items: Sequence[Event]) -> Sequence[Event]:
-        for event in items:
-            if type(event) in NOTED:
+        if not NOTED.isdisjoint(map(type, items)):
+            for event in items:
                 self._note(event)
         if not self.outcome.begun:
             self.outcome.begun = not all(isinstance(event, SILENT) for event in items)
@@ -50,7 +50,7 @@ class VerdictStage(Stage[Event, Event]):
             self._count(event.usage)
         elif isinstance(event, StreamError):
             outcome.note(event)
-        elif outcome.verdict is None:
+        elif isinstance(event, MessageStop) and outcome.verdict is None:
             outcome.verdict = Verdict.COMPLETE
 
     def _count(self, usage: Usage | None) -> None:

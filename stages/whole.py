@@ -21,7 +21,6 @@ from pipeline.events import (
 from pipeline.jsontext import JSONScanner, dumps
 from pipeline.limits import DEFAULT_LIMITS, Limits
 from pipeline.message import Message, assemble, disassemble
-from pipeline.outcome import Outcome
 from pipeline.stage import Stage
 
 SILENT = (Carry, Ping)
@@ -72,35 +71,49 @@ class BodyReader(Stage[bytes, Event]):
 
 
 @define
-class BodyWriter(Stage[Event, bytes]):
-    """At the message's end, its whole body; of one that failed, nothing: `outcome` knows why.
+class AnswerBound(Stage[Event, Event]):
+    """An answer that is kept to its end is no larger than `limits.answer_bytes`, however small its pieces are.
 
-    At `limits.answer_bytes` the answer has failed.
+    Raises `LimitExceeded` at that bound.
     """
 
-    write: Callable[[Message], Any]
-    outcome: Outcome
     limits: Limits = field(default=DEFAULT_LIMITS, kw_only=True)
+    ended: bool = field(init=False, default=False)
+    _size: int = field(init=False, default=0)
+
+    def receive(self, items: Sequence[Event]) -> Sequence[Event]:
+        for at, event in enumerate(items):
+            self._size += weight_of(event)
+            if self._size > self.limits.answer_bytes:
+                bound = f"the answer is larger than {self.limits.answer_bytes} bytes"
+                raise LimitExceeded(bound, code="answer_bytes").after(items[:at])
+        return items
+
+    def receive_eof(self, cause: StreamError | None = None) -> Sequence[Event]:
+        self.ended = True
+        return () if cause is None else (cause,)
+
+
+@define
+class BodyWriter(Stage[Event, bytes]):
+    """At the message's end, its whole body; of one that failed, nothing."""
+
+    write: Callable[[Message], Any]
     held: int = field(init=False, default=0)
     ended: bool = field(init=False, default=False)
     _events: list[Event] = field(init=False, factory=list)
 
     def receive(self, items: Sequence[Event]) -> Sequence[bytes]:
-        if self.ended:
-            return ()
         for event in items:
+            if self.ended:
+                break
             if isinstance(event, MessageStop):
                 return (dumps(self.write(assemble(self._end()))),)
             if isinstance(event, StreamError):
                 self._end()
-                return ()
-            if not isinstance(event, SILENT):
+            elif not isinstance(event, SILENT):
                 self._events.append(event)
-                self.held += size_of(event)
-        if self.held > self.limits.answer_bytes:
-            bound = f"the answer is larger than {self.limits.answer_bytes} bytes"
-            self.outcome.note(StreamError(ErrorKind.LIMIT, bound, "answer_bytes"))
-            self._end()
+                self.held += weight_of(event)
         return ()
 
     def receive_eof(self, cause: StreamError | None = None) -> Sequence[bytes]:
@@ -114,8 +127,10 @@ class BodyWriter(Stage[Event, bytes]):
         return events
 
 
-def size_of(event: Event) -> int:
+def weight_of(event: Event) -> int:
     """About how many bytes an event takes while it is kept."""
+    if isinstance(event, SILENT):
+        return 0
     if isinstance(event, SignatureDelta):
         return OVERHEAD + len(event.signature)
     if isinstance(event, DELTAS):

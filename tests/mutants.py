@@ -21,51 +21,62 @@ SURVIVED = frozenset({"survived", "no tests", "suspicious", "segfault", "not che
 
 _RESULT = re.compile(r"^ +(?P<name>\S+): (?P<status>.+)$", re.MULTILINE)
 _LISTED = re.compile(
-    r"^`(?P<file>[^`]+)`\n\n```diff\n(?P<diff>.*?)\n```\n\n(?P<reason>\S.*?)$", re.MULTILINE | re.DOTALL
+    r"^`(?P<place>[^`]+)`\n\n```diff\n(?P<diff>.*?)\n```\n\n(?P<reason>\S.*?)(?=\n\n|\s*\Z)", re.M | re.S
 )
 
 
 @frozen
 class Change:
-    """What a mutant is: a file, and the lines that were taken out and put in. (mutmut's numbers come and go.)"""
+    """What a mutant is: a function, and the lines taken out of it and put in. (mutmut's numbers come and go.)"""
 
-    file: str
+    place: str
     lines: tuple[str, ...]
 
     @classmethod
-    def of(cls, file: str, diff: str) -> "Change":
+    def of(cls, place: str, diff: str) -> "Change":
         """The change that a diff makes; its context and the lines' indentation do not matter."""
         changed = [line for line in diff.splitlines() if line[:1] in ("+", "-") and line[:3] not in ("+++", "---")]
-        return cls(file, tuple(line[0] + line[1:].strip() for line in changed))
+        return cls(place, tuple(line[0] + line[1:].strip() for line in changed))
 
     def __str__(self) -> str:
-        return "\n".join((f"`{self.file}`", "", "```diff", *self.lines, "```"))
+        return "\n".join((f"`{self.place}`", "", "```diff", *self.lines, "```"))
 
 
 def explained(document: str) -> dict[Change, str]:
-    """The listed mutants and their reasons: a file's name, a diff and a paragraph each."""
-    found = _LISTED.finditer(document)
-    return {Change.of(entry["file"], entry["diff"]): entry["reason"] for entry in found}
+    """The listed mutants and their reasons: a place, a diff and a paragraph each."""
+    return {Change.of(entry["place"], entry["diff"]): entry["reason"] for entry in _LISTED.finditer(document)}
 
 
 def survivors() -> Iterator[Change]:
     """The mutants of the last run that no test killed."""
     for result in _RESULT.finditer(mutmut("results")):
         if result["status"] in SURVIVED:
-            file = result["name"].rpartition(".")[0].replace(".", "/") + ".py"
-            yield Change.of(file, mutmut("show", result["name"]))
+            yield Change.of(place_of(result["name"]), mutmut("show", result["name"]))
+
+
+def place_of(mutant: str) -> str:
+    """The dotted name of the function that mutmut's name for a mutant tells of."""
+    module, _, function = mutant.rpartition("__mutmut_")[0].rpartition(".")
+    named = function.removeprefix("xǁ").replace("ǁ", ".") if "ǁ" in function else function.removeprefix("x_")
+    return f"{module}.{named}"
 
 
 def mutmut(*arguments: str) -> str:
-    """What a command of mutmut's prints."""
-    done = subprocess.run([_command(), *arguments], cwd=ROOT, check=True, capture_output=True, text=True)
+    """What a command of mutmut's prints. Exits with it if the command fails."""
+    done = subprocess.run([_command(), *arguments], cwd=ROOT, capture_output=True, text=True)
+    if done.returncode:
+        sys.exit(f"mutmut {' '.join(arguments)} failed:\n{done.stdout[-4000:]}{done.stderr[-4000:]}")
     return done.stdout
 
 
 def main() -> int:
     """Run mutmut afresh and print what survived; 1 if some of it stands nowhere with its reason."""
     shutil.rmtree(ROOT / "mutants", ignore_errors=True)
-    subprocess.run([_command(), "run", "--max-children", CHILDREN], cwd=ROOT, check=True)
+    run = ("run", "--max-children", CHILDREN)
+    if sys.stdout.isatty():
+        subprocess.run([_command(), *run], cwd=ROOT, check=True)
+    else:
+        mutmut(*run)  # its progress is for a terminal
     left, reasons = list(dict.fromkeys(survivors())), explained(LIST.read_text(encoding="utf-8"))
     unexplained = [change for change in left if change not in reasons]
     for change in left:

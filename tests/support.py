@@ -231,9 +231,8 @@ def read(raw: bytes) -> Answer:
         elif kind == "content_block_stop":
             assert state in ("block", "signed"), f"a block stops {state}"
             assert event["index"] == len(answer.blocks) - 1, event
-            block, shut = answer.blocks[-1], state
-            state = "between"
-            assert block[0] in ("tool_use", "redacted_thinking") or block[1] or shut == "signed", "an empty block"
+            block, state = answer.blocks[-1], "between"
+            assert block[0] != "text" or block[1], "an empty block"
             if block[0] == "tool_use":
                 block[4] = True
         elif kind == "message_delta":

@@ -298,6 +298,12 @@ def test_arguments_nested_too_deeply_are_refused() -> None:
     assert Arguments(Limits(json_depth=3)).feed('{"x":[[' + " " * 9 + "]]}")
 
 
+def test_arguments_may_be_nested_as_deeply_as_their_bound_says() -> None:
+    arguments = Arguments(Limits(json_depth=300))
+    arguments.feed('{"x":' + "[" * 299 + "]" * 299 + "}")
+    assert arguments.complete
+
+
 def test_an_empty_fragment_is_nothing() -> None:
     assert fed("", "{", "", '"x":1', "", "}", "") == ["", "{", "", '"x":1', "", "}", ""]
 

@@ -173,6 +173,11 @@ def test_short_deltas_of_a_grown_text_pass_as_they_are(steps: list[str]) -> None
             [{"type": "thinking", "thinking": [{"type": "text", "text": "A"}, "B"], "closed": True}, "c"],
             [("reasoning", "AB"), ("text", "c")],
         ),
+        (
+            [{"type": "reasoning", "summary": [{"type": "summary_text", "text": "A"}]}, {"type": "text", "text": "b"}],
+            [("reasoning", "A"), ("text", "b")],
+        ),
+        ([{"type": "reasoning", "text": "A"}, {"type": "thinking"}], [("reasoning", "A"), ("reasoning", "")]),
     ],
 )
 def test_the_pieces_of_a_content(content: Any, pieces: list[tuple[str, str]]) -> None:
@@ -190,6 +195,7 @@ def test_the_pieces_of_a_content(content: Any, pieces: list[tuple[str, str]]) ->
         ([{"type": "reference", "reference_ids": [1]}], [], "content[]"),
         ([7, {"type": ["text"]}], [], "content[]"),
         ([{"type": "thinking", "thinking": "A", "signature": "s"}], [("reasoning", "A")], "content[].signature"),
+        ([{"type": "reasoning", "summary": [7, {"signature": "s"}]}], [("reasoning", "")], "content[].signature"),
     ],
 )
 def test_a_part_that_is_no_text_is_recorded(content: Any, pieces: list[tuple[str, str]], path: str) -> None:
@@ -221,6 +227,7 @@ def test_content_that_is_marked_as_a_thought_is_reasoning(extra: Any, kind: str)
         ({"audio": {"data": "x"}}, "choices[].delta.audio"),
         ({"x" * 100: 1}, f"choices[].delta.{'x' * 64}"),
         ({"reasoning_opaque": "x"}, "choices[].delta.reasoning_opaque"),
+        ({"reasoning_content": {"text": "A", "signature": "x"}}, "choices[].delta.reasoning_content.signature"),
         ({"tool_calls": [{"extra_content": {"google": {}}}]}, "choices[].delta.tool_calls[].extra_content"),
     ],
 )
@@ -236,7 +243,7 @@ def test_a_member_that_no_event_carries_is_named(delta: dict[str, Any], path: st
             "reasoning_details": [{"text": "A", "signature": "x"}, {"data": "x"}, 7],
             "tool_calls": [{"extra_content": None}, 7],
         },
-        {"reasoning_details": 7, "tool_calls": 7},
+        {"reasoning_details": 7, "tool_calls": 7, "reasoning": {"text": "A", "signature": ""}},
     ],
 )
 def test_a_member_that_says_nothing_is_not_named(delta: dict[str, Any]) -> None:

@@ -530,15 +530,31 @@ def test_a_stop_sequence_beside_the_delta_is_told(where: str) -> None:
     assert events(text("a"), last)[-2] == MessageDelta(StopReason.STOP_SEQUENCE, "END")
 
 
+def test_a_stop_sequence_by_its_own_name_may_be_any_word() -> None:
+    for word in ("stop", "</s>"):
+        last = finish()
+        last["choices"][0]["stop_sequence"] = word
+        assert events(text("a"), last)[-2] == MessageDelta(StopReason.STOP_SEQUENCE, word)
+
+
 def test_a_stop_sequence_within_the_delta_is_told() -> None:
     assert events(chunk({"stop_sequence": "END"}, "stop"))[-2] == MessageDelta(StopReason.STOP_SEQUENCE, "END")
     assert events(chunk({"stop_sequence": "END"}, "length"))[-2] == MessageDelta(StopReason.MAX_TOKENS)
 
 
 @pytest.mark.parametrize(
-    "beside", [{"stop_reason": 154827}, {"stop_reason": "Stop"}, {"matched_stop": 1}, {"stop_sequence": ""}, {"odd": 1}]
+    "beside",
+    [
+        {"stop_reason": 154827},
+        {"stop_reason": "Stop"},
+        {"matched_stop": 1},
+        {"matched_stop": "<|im_end|>"},
+        {"stop_reason": "</s>"},
+        {"stop_sequence": ""},
+        {"odd": 1},
+    ],
 )
-def test_the_number_of_a_token_and_a_reason_again_are_no_stop_sequence(beside: dict[str, Any]) -> None:
+def test_a_token_and_a_reason_again_are_no_stop_sequence(beside: dict[str, Any]) -> None:
     last = finish()
     last["choices"][0] |= beside
     assert events(text("a"), last)[-2] == MessageDelta(StopReason.END_TURN)

@@ -73,6 +73,13 @@ async def test_it_tells_what_it_moved(peer: PeerOf) -> None:
     assert await driven(both) == Driven(reads=3, bytes_in=10, bytes_out=10, longest_silence=7.0)
 
 
+async def test_what_it_moved_is_known_although_it_was_cancelled(peer: PeerOf) -> None:
+    both, moved = peer(b"one", 100.0, b"two"), Driven()
+    with anyio.move_on_after(5):
+        await driven(both, driven=moved)
+    assert moved == Driven(reads=1, bytes_in=3, bytes_out=3, longest_silence=5.0)
+
+
 async def test_the_time_that_sending_takes_is_no_silence(peer: PeerOf) -> None:
     both = peer(b"one", 0.5, b"two", slow=5.0)
     assert (await driven(both)).longest_silence == 0.5

@@ -3,7 +3,7 @@
 import base64
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from pipeline import envelope
@@ -33,6 +33,15 @@ def test_no_other_provider_ever_gets_it() -> None:
 
 def test_a_route_without_a_name_opens_nothing() -> None:
     assert envelope.open(envelope.seal("", "m", "text", "blob"), upstream="", text="text") is None
+
+
+@given(st.lists(st.text(max_size=3), max_size=100))
+@example(["a", "é"] * 50)
+def test_a_text_may_come_in_any_pieces(pieces: list[str]) -> None:
+    text = envelope.TextDigest()
+    for piece in pieces:
+        text.add(piece)
+    assert envelope.seal("a", "m", text, "blob") == envelope.seal("a", "m", "".join(pieces), "blob")
 
 
 def test_an_edited_text_is_noticed() -> None:

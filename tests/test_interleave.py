@@ -192,6 +192,11 @@ def test_a_call_begins_at_once_and_its_arguments_pass_as_they_come() -> None:
     ]
 
 
+def test_a_delta_that_is_where_it_belongs_stays_the_same_object() -> None:
+    delta = args(0, '{"x"')
+    assert last(InterleaveBuffer(), start(0, CALL_A), delta)[0] is delta
+
+
 def test_reasoning_waits_until_the_tool_call_is_complete() -> None:
     stage = InterleaveBuffer()
     play(stage, start(0, CALL_A), args(0, '{"x":'), start(1, REASONING))
@@ -319,6 +324,7 @@ def test_arguments_encoded_twice_are_unwrapped_and_recorded() -> None:
     assert last(stage, TOOLS) == [args(0, '{"x":1}'), stop(0), TOOLS]
     assert stage.held == 0
     assert losses(stage.ledger) == [("arguments", "unwrapped", "an object encoded twice")]
+    assert [entry.stage for entry in stage.ledger] == ["InterleaveBuffer"]
 
 
 def test_text_behind_whole_arguments_is_recorded_once_and_not_written() -> None:
@@ -328,6 +334,12 @@ def test_text_behind_whole_arguments_is_recorded_once_and_not_written() -> None:
         [],
         [],
     ]
+    assert losses(stage.ledger) == [("arguments", "dropped", "text behind the end of their JSON value")]
+
+
+def test_text_behind_whole_arguments_is_recorded_though_it_comes_once() -> None:
+    stage = InterleaveBuffer()
+    play(stage, start(0, CALL_A), args(0, '{"x":1}'), args(0, "{}"))
     assert losses(stage.ledger) == [("arguments", "dropped", "text behind the end of their JSON value")]
 
 

@@ -108,6 +108,7 @@ def test_a_citation_before_its_text_waits_for_it() -> None:
     assert stage.held == len("{'a': 1}")
     assert last(stage, text(0, "a")) == [start(0, TEXT), AnnotationDelta(0, note), text(0, "a")]
     assert stage.held == 0
+    assert last(stage, start(1, REASONING), think(1, "A")) == [stop(0), start(1, REASONING), think(1, "A")]
 
 
 def test_a_citation_without_text_is_recorded() -> None:

@@ -18,6 +18,7 @@ from pipeline.jsontext import (
     loads,
     several,
     size_of,
+    verbatim,
     whole_text,
 )
 
@@ -202,3 +203,34 @@ def test_whole_text_is_text_that_can_be_encoded(text: str) -> None:
     whole = whole_text(text)
     assert is_whole(whole)
     assert whole.encode().decode() == whole
+
+
+# Texts in values
+
+
+@pytest.mark.parametrize(
+    "text", ['{"x": 1.10}', "[1,  2]", "12345678901234567890123", "1E400", '"\\u00e9"', '{"x":"é"}']
+)
+def test_a_text_stands_in_a_value_as_it_is(text: str) -> None:
+    assert dumps({"a": verbatim(text)}) == f'{{"a":{text}}}'.encode()
+
+
+def test_half_a_character_in_a_text_is_replaced_since_it_breaks_strict_readers() -> None:
+    assert dumps({"a": verbatim('{"x": "\\ud83d"}')}) == '{"a":{"x":"\ufffd"}}'.encode()
+    assert dumps({"a": verbatim('"\\ud83d\\ude00"')}) == b'{"a":"\\ud83d\\ude00"}'
+
+
+def test_a_text_stands_beside_what_only_the_standard_library_writes() -> None:
+    assert dumps({"a": verbatim("[1.10]"), "b": 2**70}) == f'{{"a":[1.1],"b":{2**70}}}'.encode()
+
+
+@pytest.mark.parametrize("text", ["", "{", "nope", "NaN", "{} {}"])
+def test_what_is_no_json_stands_in_no_value(text: str) -> None:
+    with pytest.raises(ValueError, match=r"Expecting|Extra data|is no JSON"):
+        verbatim(text)
+
+
+@pytest.mark.parametrize("value", [object(), {"a": {1, 2}}, b"x"])
+def test_what_is_no_json_is_not_written(value: object) -> None:
+    with pytest.raises(TypeError, match="is no JSON"):
+        dumps(value)

@@ -11,6 +11,7 @@ from pipeline.events import (
     BlockStart,
     BlockStop,
     Carry,
+    Event,
     Frame,
     MessageDelta,
     MessageStart,
@@ -105,6 +106,24 @@ def test_notes_belong_to_their_text() -> None:
 
 def test_the_usage_of_the_start_stands_until_another_comes() -> None:
     assert assemble([MessageStart("", "", Usage(input=3)), MessageDelta(StopReason.END_TURN)]).usage == Usage(input=3)
+
+
+@pytest.mark.parametrize(
+    ("last", "due"),
+    [
+        (Usage(output=4), Usage(3, 2, 1, 4)),
+        (Usage(output=4, reasoning=2), Usage(3, 2, 1, 4, 2)),
+        (Usage(input=9, output=4), Usage(9, output=4)),
+        (Usage(cache_read=9), Usage(cache_read=9)),
+        (Usage(cache_write=9), Usage(cache_write=9)),
+        (Usage(), Usage(3, 2, 1)),
+        (None, Usage(3, 2, 1)),
+    ],
+)
+def test_counts_of_what_went_in_stand_until_others_come(last: Usage | None, due: Usage) -> None:
+    events: list[Event] = [MessageStart("", "", Usage(3, 2, 1)), MessageDelta(StopReason.END_TURN, None, last)]
+    assert assemble(events).usage == due
+    assert assemble(events[1:]).usage == last
 
 
 def test_a_call_that_was_not_stopped_is_not_complete() -> None:

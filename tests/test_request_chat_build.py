@@ -322,6 +322,24 @@ def test_reasoning_goes_back_to_the_provider_that_sealed_it() -> None:
     assert turn_written(broken, GO, upstream="gemini")[0] == {"role": "assistant", "content": "a"}
 
 
+def test_each_proof_goes_back_with_its_text_and_in_its_place() -> None:
+    blobs = [
+        ("hm", '{"reasoning_details":[{"signature":"S"}]}'),
+        ("", '{"reasoning_details":[{"data":"E"}]}'),
+        ("so", '{"reasoning_details":[{"signature":"T"},7]}'),
+    ]
+    parts = [ReasoningPart(text, envelope.seal("red", "m", text, blob)) for text, blob in blobs]
+    message = turn_written(assistant(*parts, TextPart("a")), GO, upstream="red")[0]
+    assert message["reasoning_details"] == [
+        {"signature": "S", "text": "hm"},
+        {"data": "E"},
+        {"signature": "T", "text": "so"},
+        7,
+    ]
+    other = ReasoningPart("hm", envelope.seal("red", "m", "hm", '{"reasoning_content":"hm"}'))
+    assert turn_written(assistant(other, TextPart("a")), GO, upstream="red")[0]["reasoning_content"] == "hm"
+
+
 def test_reasoning_text_goes_up_only_to_a_provider_that_demands_it() -> None:
     turn = assistant(ReasoningPart("x"), ReasoningPart("y", "sig"), TextPart("a"))
     assert turn_written(turn, GO)[0] == {"role": "assistant", "content": "a"}

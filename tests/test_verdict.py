@@ -3,7 +3,7 @@
 import pytest
 
 from pipeline.errors import ErrorKind
-from pipeline.events import Event, MessageDelta, MessageStop, StopReason, StreamError, Usage
+from pipeline.events import Carry, Event, Frame, MessageDelta, MessageStart, MessageStop, StopReason, StreamError, Usage
 from pipeline.outcome import Outcome, Verdict
 from pipeline.testing import EOF, check_stage, play
 from stages.verdict import VerdictStage
@@ -27,7 +27,7 @@ def test_a_stream_with_its_terminal_is_complete() -> None:
     usage = Usage(input=1, output=2)
     play(stage, BEGIN, MessageDelta(StopReason.MAX_TOKENS, None, usage), MessageStop())
     assert (stage.ended, play(stage, EOF), stage.ended) == (False, [[]], True)
-    assert outcome == Outcome(Verdict.COMPLETE, StopReason.MAX_TOKENS, usage, None)
+    assert outcome == Outcome(Verdict.COMPLETE, StopReason.MAX_TOKENS, usage, None, begun=True)
 
 
 @pytest.mark.parametrize("kind", ErrorKind)
@@ -55,6 +55,54 @@ def test_an_end_without_a_terminal_is_a_cut() -> None:
     outcome = Outcome()
     play(VerdictStage(outcome), BEGIN, END, EOF)
     assert (outcome.verdict, outcome.error) == (Verdict.CUT, None)
+
+
+def test_the_last_counts_that_are_told_stand() -> None:
+    outcome = Outcome()
+    stage = VerdictStage(outcome)
+    play(stage, MessageStart("", "", Usage(1)))
+    assert outcome.usage == Usage(1)
+    play(stage, MessageDelta(StopReason.END_TURN, None, Usage(2, output=3)))
+    assert outcome.usage == Usage(2, output=3)
+    play(stage, MessageDelta(StopReason.END_TURN))
+    assert outcome.usage == Usage(2, output=3)
+
+
+def test_our_estimate_is_told_from_the_upstreams_counts() -> None:
+    outcome, ours, theirs = Outcome(), Usage(7), Usage(7)
+    stage = VerdictStage(outcome, ours)
+    play(stage, MessageStart("", "", ours))
+    assert (outcome.usage, outcome.estimated) == (Usage(7), True)
+    play(stage, MessageDelta(StopReason.END_TURN, None, theirs))
+    assert (outcome.usage, outcome.estimated) == (Usage(7), False)
+
+
+@pytest.mark.parametrize("first", [[BOOM], [Carry("chat", Frame(b"{}")), BOOM]])
+def test_an_error_that_comes_alone_is_told_from_one_behind_a_beginning(first: list[Event]) -> None:
+    alone, behind = Outcome(), Outcome()
+    play(VerdictStage(alone), first)
+    play(VerdictStage(behind), [BEGIN], first)
+    assert (alone.begun, behind.begun) == (False, True)
+    together = Outcome()
+    play(VerdictStage(together), [BEGIN, *first])
+    assert together == behind
+
+
+def test_a_client_that_left_is_no_failure_and_nothing_behind_the_end() -> None:
+    outcome = Outcome()
+    outcome.cancel()
+    outcome.note(BOOM)
+    assert (outcome.verdict, outcome.error) == (Verdict.CANCELLED, None)
+    ended = Outcome(Verdict.COMPLETE)
+    ended.cancel()
+    assert ended.verdict is Verdict.COMPLETE
+
+
+def test_repairs_are_counted_among_all_that_was_recorded() -> None:
+    outcome = Outcome()
+    for action in ("mended", "dropped", "unwrapped", "renamed", "supplied", "ignored", "reported"):
+        outcome.ledger.record("Stage", "path", action, "why")
+    assert outcome.repairs == 4
 
 
 def test_the_rules_of_every_stage_are_kept() -> None:

@@ -33,6 +33,8 @@ READ = frozenset(
 BESIDE = frozenset({"citations", "images", "related_questions", "search_results"})
 """Members of a chunk that say something for the reader (Perplexity, xAI)."""
 
+OPAQUE: Final = "opaque reasoning of another provider"
+
 TELLING: Final = 4
 TOLD: Final = 64
 """So many characters again at the beginning of a delta are a repetition, not a model that stammers; more tell nothing
@@ -72,14 +74,12 @@ def reasoning_of(delta: Mapping[str, Any]) -> str:
             value = value.get("text") or value.get("content")
         if isinstance(value, str) and value:
             return value
-    details = delta.get("reasoning_details") or delta.get("tensorzero_extra_content")
-    if not isinstance(details, list):
-        return ""
+    details = _list(delta.get("reasoning_details") or delta.get("tensorzero_extra_content"))
     return "".join(_text(detail.get("text") or detail.get("summary")) for detail in details if isinstance(detail, dict))
 
 
 def pieces_of(delta: Mapping[str, Any], ledger: Ledger, *, whole: bool = False) -> Sequence[Piece]:
-    """The pieces of a delta's content: its text, or those of a list (Mistral's thinking, text and plain strings).
+    """The pieces of a delta's content: its text, or those of a list (Mistral and Databricks mix reasoning in).
 
     `whole`: it is a whole message, which Gemini marks as a thought if any of it was one.
     """
@@ -97,12 +97,11 @@ def pieces_of(delta: Mapping[str, Any], ledger: Ledger, *, whole: bool = False) 
             pieces.append(("text", part))
         elif kind in ("text", "output_text"):
             pieces.append(("text", _text(part.get("text"))))
-        elif kind == "thinking":
-            pieces.append(("reasoning", _text(part.get("thinking"))))
-            if part.get("signature"):
-                ledger.record(
-                    "ChatNormalizer", "content[].signature", "dropped", "opaque reasoning of another provider"
-                )
+        elif kind in ("thinking", "reasoning"):
+            inner = part.get("thinking") or part.get("summary") or part.get("text")
+            pieces.append(("reasoning", _text(inner)))
+            if any(isinstance(one, dict) and one.get("signature") for one in (part, *_list(inner))):
+                ledger.record("ChatNormalizer", "content[].signature", "dropped", OPAQUE)
         elif kind == "refusal":
             pieces.append(("refusal", _text(part.get("refusal"))))
         else:
@@ -113,9 +112,8 @@ def pieces_of(delta: Mapping[str, Any], ledger: Ledger, *, whole: bool = False) 
 def details_of(delta: Mapping[str, Any]) -> Sequence[Detail]:
     """The reasoning details of a delta, in order, if any is opaque: texts, and the proof of what was said last or a
     blob that holds reasoning. Either is what goes back to the provider, in its own words, but for the text."""
-    details = delta.get("reasoning_details")
     found: list[Detail] = []
-    for detail in details if isinstance(details, list) else ():
+    for detail in _list(delta.get("reasoning_details")):
         if not isinstance(detail, dict):
             continue
         if said := _text(detail.get("text") or detail.get("summary")):
@@ -132,8 +130,10 @@ def unread_members(delta: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     for name in delta.keys() - READ:
         if delta[name]:
             yield f"choices[].delta.{name[:64]}", "no event carries it"
-    calls = delta.get("tool_calls")
-    for call in calls if isinstance(calls, list) else ():
+    for name in REASONING:
+        if isinstance(said := delta.get(name), dict) and said.get("signature"):
+            yield f"choices[].delta.{name}.signature", OPAQUE
+    for call in _list(delta.get("tool_calls")):
         if isinstance(call, dict) and call.get("extra_content"):
             yield "choices[].delta.tool_calls[].extra_content", "no event carries it"
 
@@ -154,9 +154,11 @@ def _text(value: Any) -> str:
     """Text from a string, or from a list of parts."""
     if isinstance(value, str):
         return value
-    if isinstance(value, list):
-        return "".join(_text(part.get("text")) if isinstance(part, dict) else _text(part) for part in value)
-    return ""
+    return "".join(_text(part.get("text")) if isinstance(part, dict) else _text(part) for part in _list(value))
+
+
+def _list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
 
 
 @define

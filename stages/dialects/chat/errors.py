@@ -106,15 +106,15 @@ def error_in(chunk: Any, name: bytes = b"") -> StreamError | None:
 
 
 def read_error(status: int, body: Any) -> StreamError:
-    """The error that an upstream answered with: `status`, and its body as JSON (None if it is none).
+    """The error that an upstream answered with: `status`, and what its body says (None if nothing).
 
-    A class that its words tell stands; else the status tells it.
+    A class that its words tell stands; else, and where they only say that the request is wrong, the status tells it.
     """
     found = error_in(body) or error_in({"error": body} if isinstance(body, str) and body else None)
     kind = kind_of_status(status)
     if found is None:
         return StreamError(kind, f"the upstream answered with status {status}", str(status), kind in RETRYABLE)
-    if found.kind is not ErrorKind.API:
+    if found.kind not in (ErrorKind.API, ErrorKind.INVALID_REQUEST):
         return found
     return StreamError(kind, found.message, found.code, kind in RETRYABLE)
 

@@ -1,5 +1,6 @@
 """A Chat stream, of any vendor, as canonical events."""
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import count
 from typing import Any, Final
@@ -57,6 +58,8 @@ SPELLINGS: Final = REASONING[:2]
 NO_FINISH: Final = (None, "", "null")
 FIRST_CHOICE: Final = (0, None, "0")
 STANDARD: Final = {"index", "delta", "finish_reason"}
+
+_TOKEN = re.compile(r"<\|.*\|>|</?s>", re.DOTALL)
 
 
 @define
@@ -227,15 +230,11 @@ class ChatNormalizer(Stage[Frame, Event]):
             self._beside(choice)
 
     def _beside(self, choice: Mapping[str, Any]) -> None:
-        """What stands beside the delta. vLLM and SGLang tell a stop sequence there, or the number of a token."""
+        """What stands beside the delta. vLLM and SGLang tell a stop sequence there, or a token."""
         self._count(choice.get("usage"))
         for name in ("stop_reason", "matched_stop", "stop_sequence"):
             sequence = choice.get(name)
-            if (
-                isinstance(sequence, str)
-                and sequence
-                and not (name == "stop_reason" and sequence.lower() in STOP_REASONS)
-            ):
+            if isinstance(sequence, str) and sequence and (name == "stop_sequence" or not _is_ending(sequence)):
                 self._stop_sequence = sequence
         if choice.get("logprobs"):
             self.ledger.record("ChatNormalizer", "choices[].logprobs", "dropped", "no event carries them")
@@ -365,6 +364,11 @@ class ChatNormalizer(Stage[Frame, Event]):
         self._calls.cut()
         out.append(error)
         self.ended = True
+
+
+def _is_ending(word: str) -> bool:
+    """Whether a word is a reason, or a token of the model's template, and no stop sequence that somebody asked for."""
+    return word.lower() in STOP_REASONS or _TOKEN.fullmatch(word) is not None
 
 
 _WRITE: dict[str, Callable[[ChatNormalizer, str, list[Event]], None]] = {

@@ -231,7 +231,7 @@ class MessageWriter:
         """Reasoning goes back to the provider that sealed it, as text to one that demands it, else nowhere."""
         sealed = envelope.open(part.opaque, upstream=self.options.upstream, text=part.text)
         if sealed is not None and isinstance(piece := _loads(sealed.blob), Mapping):
-            message.update(piece)
+            _replay(piece, part.text, message)
         elif part.text and self.options.replay_reasoning:
             before = message.get("reasoning_content")
             message["reasoning_content"] = f"{before}\n\n{part.text}" if before else part.text
@@ -250,6 +250,16 @@ class MessageWriter:
             return self.own(part, {"id": call, "type": "custom", "custom": {"name": name, "input": text}})
         function = {"name": name, "arguments": wrapped_input(text)}
         return self.own(part, {"id": call, "type": "function", "function": function})
+
+
+def _replay(piece: Mapping[str, Any], text: str, message: JSON) -> None:
+    """What a provider's blob brings into an assistant's message: details behind each other, a proof with its text."""
+    details = piece.get("reasoning_details")
+    if not isinstance(details, list):
+        message.update(piece)
+        return
+    proven = [{**one, "text": text} if isinstance(one, dict) and "signature" in one else one for one in details]
+    message["reasoning_details"] = [*message.get("reasoning_details", ()), *proven]
 
 
 def _loads(text: str) -> Any:

@@ -1,0 +1,135 @@
+"""stages.recipe: which stages stand in a route, and in which order."""
+
+import json
+from typing import Any
+
+import pytest
+from attrs import evolve
+
+from pipeline import envelope
+from pipeline.dialect import Dialect, RequestFacts, dialect
+from pipeline.events import ToolKind
+from pipeline.ledger import Ledger
+from pipeline.limits import Limits
+from pipeline.outcome import Outcome, Verdict
+from pipeline.reply import Form
+from pipeline.route import AnswerOptions
+from pipeline.stage import Stage, parts
+from pipeline.testing import EOF, play
+from pipeline.toolnames import OfferedTool, RequestMap
+from stages.recipe import default_chain
+from tests.exchange import calls, whole
+from tests.messages_client import folded
+from tests.support import DONE, call, chunk, finish, read, sse, text
+
+CHAT, MESSAGES = dialect("chat"), dialect("messages")
+HELLO = sse(text("hello"), finish(), DONE)
+SAYS_HELLO = whole(content="hello")
+NEUTRAL = ["Sealer", "InterleaveBuffer", "BlockValidator"]
+
+
+def names(chain: Stage[bytes, bytes]) -> list[str]:
+    return [type(stage).__name__ for stage in parts(chain)]
+
+
+def chain(upstream: Dialect = CHAT, client: Dialect = MESSAGES, **asked: Any) -> Stage[bytes, bytes]:
+    return default_chain(upstream, client, **asked)
+
+
+def given(raw: bytes, **asked: Any) -> bytes:
+    """What a client gets of an answer."""
+    return b"".join(item for step in play(chain(**asked), raw, EOF) for item in step)
+
+
+def test_a_stream_for_a_stream_passes_all_that_makes_it_lawful() -> None:
+    ends = ["VerdictStage", "MessagesEncoder", "SSEEncoder"]
+    assert names(chain()) == ["SSEDecoder", "ChatNormalizer", *NEUTRAL, *ends]
+
+
+def test_a_whole_answer_passes_the_same_stages() -> None:
+    ends = ["AnswerBound", "VerdictStage", "BodyWriter"]
+    assert names(chain(arriving=Form.WHOLE, leaving=Form.WHOLE)) == ["BodyReader", *NEUTRAL, *ends]
+
+
+def test_an_answer_of_any_form_is_read_by_its_first_byte() -> None:
+    assert names(chain(arriving=None))[0] == "AnswerReader"
+
+
+@pytest.mark.parametrize("leaving", Form)
+@pytest.mark.parametrize("raw", [HELLO, SAYS_HELLO])
+def test_any_form_becomes_any_other(raw: bytes, leaving: Form) -> None:
+    out = given(raw, arriving=None, leaving=leaving)
+    message = folded(out) if leaving is Form.STREAM else json.loads(out)
+    assert message["content"] == [{"type": "text", "text": "hello"}]
+
+
+def test_a_form_that_is_said_is_believed() -> None:
+    assert read(given(SAYS_HELLO + b"x", arriving=Form.STREAM)).error is not None
+    assert read(given(HELLO, arriving=Form.WHOLE)).error is not None
+
+
+def offered(**tools: OfferedTool) -> RequestFacts:
+    return RequestFacts(map=RequestMap(tools=tools))
+
+
+def test_stages_for_tools_stand_only_where_the_upstream_was_given_others() -> None:
+    assert names(chain(facts=offered(f=OfferedTool("f")))) == names(chain())
+    assert "ToolRestorer" in names(chain(facts=offered(f=OfferedTool("long"))))
+    assert "ToolRestorer" in names(chain(facts=RequestFacts(map=RequestMap(ids={"a": "b"}))))
+    both = names(chain(facts=offered(f=OfferedTool("g", kind=ToolKind.CUSTOM, wrapped=True))))
+    assert [name for name in both if name in ("InputUnwrapper", "ToolRestorer")] == ["InputUnwrapper", "ToolRestorer"]
+    same = names(chain(facts=offered(f=OfferedTool("f", kind=ToolKind.CUSTOM, wrapped=True))))
+    assert "InputUnwrapper" in same
+    assert "ToolRestorer" not in same
+
+
+@pytest.mark.parametrize("leaving", Form)
+def test_a_wrapped_tool_is_the_clients_freeform_tool_again(leaving: Form) -> None:
+    facts = offered(f=OfferedTool("patch", kind=ToolKind.CUSTOM, wrapped=True))
+    raw = sse(call(0, "i", "f", '{"input":"a\\n'), call(0, arguments='b"}'), finish("tool_calls"), DONE)
+    out = given(raw, facts=facts, leaving=leaving)
+    message = folded(out) if leaving is Form.STREAM else json.loads(out)
+    (block,) = message["content"]
+    assert (block["name"], block["input"]) == ("patch", {"input": "a\nb"})
+
+
+def test_an_envelope_names_the_provider() -> None:
+    raw = sse(chunk({"reasoning_details": [{"text": "hm", "signature": "S"}]}), text("a"), finish(), DONE)
+    for options, name in ((AnswerOptions(), "chat"), (AnswerOptions(upstream="red"), "red")):
+        (sealed,) = read(given(raw, options=options)).signatures
+        assert envelope.open(sealed, upstream=name, text="hm") is not None
+    assert read(given(raw, options=AnswerOptions(envelope=False))).signatures == []
+
+
+def test_what_is_shared_reaches_every_stage() -> None:
+    ledger = Ledger()
+    outcome = Outcome(ledger=ledger)
+    facts = RequestFacts(model="asked")
+    raw = sse({"choices": [{"index": 0, "delta": {"content": "a", "audio": "x"}, "finish_reason": "stop"}]}, DONE)
+    out = given(raw, ledger=ledger, outcome=outcome, facts=facts)
+    assert b'"model":"asked"' in out
+    assert [entry.path for entry in ledger] == ["choices[].delta.audio"]
+    assert outcome.verdict is Verdict.COMPLETE
+    assert outcome.begun
+
+
+def test_limits_reach_every_stage() -> None:
+    body = whole("tool_calls", tool_calls=calls(*((f"i{n}", "f", "{}") for n in range(9))))
+    small = {"blocks": 3, "answer_bytes": 500, "held_bytes": 10, "frame_bytes": 100}
+    for name, value in small.items():
+        limits = evolve(Limits(), **{name: value})
+        outcome = Outcome()
+        raw, arriving = (body, Form.WHOLE) if name in ("blocks", "answer_bytes") else (sse(*MIXED), Form.STREAM)
+        given(raw, arriving=arriving, leaving=Form.WHOLE, limits=limits, outcome=outcome)
+        assert (outcome.verdict, outcome.error.code if outcome.error else "") == (Verdict.FAILED, name)
+
+
+MIXED = [call(0, "i", "f", '{"x":'), *[text("a" * 20)] * 3, finish(), DONE]
+
+
+def test_two_chains_share_nothing() -> None:
+    one, other = chain(), chain()
+    assert not set(map(id, parts(one))) & set(map(id, parts(other)))
+    raw = [HELLO[at : at + 40] for at in range(0, len(HELLO), 40)]
+    pairs = [(b"".join(one.receive([piece])), b"".join(other.receive([piece]))) for piece in raw]
+    assert all(first == second for first, second in pairs)

@@ -1,0 +1,249 @@
+"""pipeline.reply: what stands in front of an answer, and when it is known."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pytest
+from attrs import define, field, frozen
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipeline.dialect import Dialect
+from pipeline.errors import ErrorKind
+from pipeline.events import StreamError
+from pipeline.limits import Limits
+from pipeline.outcome import Outcome, Verdict
+from pipeline.reply import (
+    JSON_HEADERS,
+    STREAM_HEADERS,
+    ErrorBody,
+    Form,
+    Head,
+    Heading,
+    Refusal,
+    Reply,
+    passed_on,
+    refused,
+    said,
+)
+from pipeline.stage import Stage
+from pipeline.testing import EOF, check_stage, play
+from stages.dialects.messages import DIALECT, Messages
+from tests.canonical import BOOM, CUT
+
+SLOW = StreamError(ErrorKind.RATE_LIMIT, "slow down")
+SLOW_BODY = b'{"type":"error","error":{"type":"rate_limit_error","message":"slow down"}}'
+
+
+def heading(form: Form = Form.STREAM, outcome: Outcome | None = None, **members: Any) -> Heading:
+    return Heading(DIALECT, form, outcome or Outcome(), **members)
+
+
+def failed(error: StreamError, *, begun: bool = False) -> Outcome:
+    """The outcome of an answer that failed."""
+    outcome = Outcome(begun=begun)
+    outcome.note(error)
+    return outcome
+
+
+# The head
+
+
+def test_the_head_of_a_stream_is_known_with_its_first_byte() -> None:
+    stage = heading()
+    assert play(stage, []) == [[]]
+    assert stage.head is None
+    assert play(stage, b"a", b"b", EOF) == [[b"a"], [b"b"], []]
+    assert stage.head == Head(200, STREAM_HEADERS)
+
+
+def test_the_head_of_a_whole_answer_says_that_it_is_json() -> None:
+    stage = heading(Form.WHOLE)
+    assert play(stage, b"{}", EOF) == [[b"{}"], []]
+    assert stage.head == Head(200, JSON_HEADERS)
+
+
+def test_what_the_upstream_tells_of_a_request_stands_in_the_head_but_never_in_place_of_ours() -> None:
+    stage = heading(headers={"request-id": "r", "content-type": "x"})
+    play(stage, b"a")
+    assert stage.head == Head(200, {"request-id": "r", **STREAM_HEADERS})
+
+
+@pytest.mark.parametrize("form", Form)
+def test_an_error_that_comes_alone_is_answered_with_its_status(form: Form) -> None:
+    stage = heading(form, failed(SLOW), headers={"retry-after": "3"})
+    assert play(stage, b"event: error\n\n" if form is Form.STREAM else [], EOF) == [[SLOW_BODY], []]
+    assert stage.head == Head(429, {"retry-after": "3", **JSON_HEADERS})
+
+
+@pytest.mark.parametrize("form", Form)
+def test_an_error_of_which_nothing_was_written_is_answered_at_the_end(form: Form) -> None:
+    stage = heading(form, failed(SLOW))
+    assert play(stage, EOF) == [[SLOW_BODY]]
+    assert stage.ended
+
+
+def test_the_upstreams_status_stands() -> None:
+    stage = heading(outcome=failed(BOOM), status=418)
+    play(stage, EOF)
+    assert stage.head is not None
+    assert stage.head.status == 418
+
+
+def test_an_error_behind_the_beginning_of_a_stream_is_told_in_the_stream() -> None:
+    stage = heading(outcome=failed(SLOW, begun=True))
+    assert play(stage, b"begin, error", EOF) == [[b"begin, error"], []]
+    assert stage.head == Head(200, STREAM_HEADERS)
+
+
+def test_an_error_behind_a_ping_is_told_in_the_stream() -> None:
+    outcome = Outcome()
+    stage = heading(outcome=outcome)
+    play(stage, b"ping")
+    outcome.note(SLOW)
+    assert play(stage, b"error", EOF) == [[b"error"], []]
+    assert stage.head == Head(200, STREAM_HEADERS)
+
+
+def test_an_error_behind_the_beginning_of_a_whole_answer_is_all_that_is_answered() -> None:
+    stage = heading(Form.WHOLE, failed(SLOW, begun=True))
+    assert play(stage, EOF) == [[SLOW_BODY]]
+    assert stage.head == Head(429, JSON_HEADERS)
+
+
+def test_the_reply_knows_the_head_of_its_chain() -> None:
+    stage = heading()
+    reply = Reply(stage, stage)
+    assert reply.head is None
+    play(stage, b"a")
+    assert reply.head == Head(200, STREAM_HEADERS)
+
+
+def test_the_heading_keeps_the_rules_of_every_stage() -> None:
+    check_stage(heading, [b"a", b"b", b"c"])
+
+
+@define
+class Encoding(Stage[bytes, bytes]):
+    """Pings while nothing comes."""
+
+    pings: int = field(init=False, default=0)
+
+    def receive(self, items: Sequence[bytes]) -> Sequence[bytes]:
+        return items
+
+    def idle(self) -> Sequence[bytes]:
+        self.pings += 1
+        return (b"ping",)
+
+
+def test_a_ping_of_the_encoder_is_a_first_byte() -> None:
+    last = heading()
+    chain = Encoding() | last
+    assert (chain.idle(), last.head) == ([b"ping"], Head(200, STREAM_HEADERS))
+
+
+# Headers
+
+
+def test_a_client_is_told_of_its_request_and_its_limits() -> None:
+    told = {
+        "Retry-After": "3",
+        "retry-after-ms": "3000",
+        "X-Should-Retry": "true",
+        "x-ratelimit-remaining-tokens": "7",
+        "anthropic-ratelimit-requests-limit": "9",
+    }
+    assert passed_on(told) == {name.lower(): value for name, value in told.items()}
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["content-length", "Content-Encoding", "transfer-encoding", "content-type", "set-cookie", "server", "connection"],
+)
+def test_nothing_is_told_of_how_the_upstream_sent_it(name: str) -> None:
+    assert passed_on({name: "x"}) == {}
+
+
+@pytest.mark.parametrize("told", [{"x-request-id": "r"}, {"Request-Id": "r"}, {"request-id": "r", "x-request-id": "s"}])
+def test_the_id_of_a_request_is_told_under_both_its_names(told: Mapping[str, str]) -> None:
+    assert passed_on(told) == {"request-id": "r", "x-request-id": "r"}
+
+
+# The body of an error
+
+
+@frozen
+class Deaf(Messages):
+    """A dialect that writes what it is given."""
+
+    def write_error(self, error: StreamError, status: int) -> tuple[int, Mapping[str, Any]]:
+        return status or 599, {"said": error.message}
+
+
+def test_a_refusal_is_in_the_clients_words() -> None:
+    deaf: Dialect = Deaf()
+    assert refused(deaf, BOOM) == Refusal(Head(599, JSON_HEADERS), b'{"said":"boom"}')
+    assert refused(deaf, BOOM, 418).head.status == 418
+
+
+@pytest.mark.parametrize(
+    ("body", "due"),
+    [
+        (b'{"error": 1}', {"error": 1}),
+        (b'"text"', "text"),
+        (b"Too Many Requests\n", "Too Many Requests"),
+        (b"\xff\xfe", "\ufffd\ufffd"),
+        (b"x" * 1000, "x" * 500),
+        (b"<html>", None),
+        (b' \n {"cut', None),
+        (b"[1, ", None),
+        (b"", None),
+        (b" \n", None),
+        (b"[" * 1000 + b"]" * 1000, None),
+    ],
+)
+def test_a_body_says_its_json_or_a_text_for_people_or_nothing(body: bytes, due: Any) -> None:
+    assert said(body) == due
+
+
+def error_body(outcome: Outcome, limits: Limits | None = None) -> ErrorBody:
+    def read(told: Any) -> StreamError:
+        return StreamError(ErrorKind.API, repr(told))
+
+    return ErrorBody(read, outcome, limits or Limits())
+
+
+@given(st.integers(1, 12))
+def test_the_error_is_known_at_the_end_of_its_body_however_it_is_cut(size: int) -> None:
+    outcome = Outcome()
+    stage = error_body(outcome)
+    body = b'{"error": "a"}'
+    for at in range(0, len(body), size):
+        assert play(stage, body[at : at + size]) == [[]]
+    assert (outcome, stage.held) == (Outcome(), len(body))
+    assert play(stage, EOF) == [[]]
+    assert outcome.error == StreamError(ErrorKind.API, "{'error': 'a'}")
+    assert outcome.verdict is Verdict.FAILED
+    assert (stage.held, stage.ended) == (0, True)
+
+
+def test_a_connection_that_breaks_inside_the_body_of_an_error_changes_nothing() -> None:
+    outcome = Outcome()
+    play(error_body(outcome), b"busy", EOF(CUT))
+    assert outcome.error == StreamError(ErrorKind.API, "'busy'")
+
+
+def test_no_more_of_a_body_is_read_than_its_bound() -> None:
+    outcome = Outcome()
+    stage = error_body(outcome, Limits(error_bytes=4))
+    play(stage, b"abc")
+    assert not stage.ended
+    play(stage, b"defg")
+    assert (stage.ended, stage.held) == (True, 4)
+    play(stage, b"h", EOF)
+    assert outcome.error == StreamError(ErrorKind.API, "'abcd'")
+
+
+def test_the_body_of_an_error_keeps_the_rules_of_every_stage() -> None:
+    check_stage(lambda: error_body(Outcome()), [b"a", b"b", b"c"])

@@ -1,0 +1,508 @@
+"""pipeline.route: a request goes up, and an answer comes down in the form that was asked for, whatever form it has."""
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import anyio
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipeline.dialect import RequestFacts
+from pipeline.drive import AsyncEventStage, drive
+from pipeline.errors import ErrorKind
+from pipeline.events import Event, StopReason, StreamError, TextDelta, Usage
+from pipeline.limits import Limits
+from pipeline.outcome import Verdict
+from pipeline.reply import Form
+from pipeline.request import RequestOptions
+from pipeline.route import AnswerOptions, Route, UpstreamRequest
+from pipeline.stage import AsyncStage, Chain, parts
+from stages.recipe import default_chain
+from tests.canonical import CUT
+from tests.exchange import ASKED, Got, answered, calls, opened, refusal, route, sent, whole
+from tests.support import (
+    DONE,
+    Chance,
+    call,
+    chat_streams,
+    chunk,
+    cuts_of,
+    finish,
+    fragment,
+    read,
+    reasoning,
+    sse,
+    text,
+    usage,
+)
+
+HELLO = sse(text("hello"), finish(), usage(), DONE)
+SAYS_HELLO = whole(content="hello")
+FORMS = [True, False]
+CONTEXT = "the upstream failed: context_length_exceeded"
+SLOW = {"error": {"message": "slow down", "code": "rate_limit_exceeded"}}
+
+
+# A request goes up
+
+
+def test_a_request_is_translated_for_its_upstream() -> None:
+    exchange = opened(temperature=0.5)
+    assert isinstance(exchange.request, UpstreamRequest)
+    assert exchange.request.path == "chat/completions"
+    assert exchange.request.headers == {"accept": "text/event-stream", "content-type": "application/json"}
+    body = sent(exchange)
+    assert (body["model"], body["temperature"], body["stream"]) == ("m", 0.5, True)
+    assert body["messages"] == [{"role": "user", "content": "hello"}]
+
+
+def test_a_whole_answer_is_asked_for_as_one() -> None:
+    exchange = opened(stream=False)
+    assert isinstance(exchange.request, UpstreamRequest)
+    assert exchange.request.headers["accept"] == "application/json"
+    assert (sent(exchange).get("stream", False), exchange.form) == (False, Form.WHOLE)
+
+
+def test_a_model_is_asked_for_by_its_upstreams_name() -> None:
+    on = route(models={"m": "their-m"})
+    assert sent(opened(on=on))["model"] == "their-m"
+    assert sent(opened(on=on, model="other"))["model"] == "other"
+
+
+def test_a_route_decides_what_its_requests_are_like() -> None:
+    strict = route(requests=RequestOptions(strict=True))
+    assert refusal(opened(on=strict, top_k=7))[0] == 400
+    assert "top_k" not in sent(opened(top_k=7))
+
+
+def test_the_stages_know_what_was_asked() -> None:
+    facts = opened(tools=[{"name": "x" * 80, "input_schema": {"type": "object"}}]).facts
+    assert (facts.model, facts.stream, facts.include_usage) == ("m", True, True)
+    assert facts.usage is not None
+    assert facts.usage.input > 0
+    assert [tool.name for tool in facts.map.tools.values()] == ["x" * 80]
+
+
+@pytest.mark.parametrize(
+    ("body", "named"),
+    [
+        (b"", "the body is not one JSON value"),
+        (b"{", "the body is not one JSON value"),
+        (b"[]", "the body is not a JSON object"),
+        (json.dumps({**ASKED, "max_tokens": None}).encode(), "max_tokens"),
+        (json.dumps({**ASKED, "messages": [{"role": "user", "content": [{"type": "x"}]}]}).encode(), "messages[0]"),
+        (json.dumps({**ASKED, "messages": [{"role": "user", "content": 7}]}).encode(), "messages[0].content"),
+        (b"[" * 300 + b"]" * 300, "the body"),
+    ],
+)
+def test_a_request_that_cannot_be_read_is_refused_naming_what_is_wrong(body: bytes, named: str) -> None:
+    exchange = route().open(body)
+    status, error = refusal(exchange)
+    assert (status, error["type"]) == (400, "invalid_request_error")
+    assert named in error["message"]
+    assert exchange.outcome.verdict is Verdict.FAILED
+    assert exchange.facts == RequestFacts()
+
+
+def test_a_request_that_is_too_large_is_refused_as_such() -> None:
+    exchange = route(limits=Limits(request_bytes=50)).open(b"{" + b" " * 60 + b"}")
+    assert refusal(exchange) == (
+        413,
+        {"type": "request_too_large", "message": "the body has 62 bytes, the most is 50"},
+    )
+
+
+# An answer comes down
+
+
+@pytest.mark.parametrize("stream", FORMS)
+@pytest.mark.parametrize("body", [HELLO, SAYS_HELLO])
+def test_an_answer_comes_in_the_form_that_was_asked_for_whatever_form_it_has(stream: bool, body: bytes) -> None:
+    got = answered(opened(stream), body)
+    assert got.is_stream == stream
+    assert got.message == answered(opened(), HELLO).message
+    assert got.message["content"] == [{"type": "text", "text": "hello"}]
+    assert got.message["usage"]["output_tokens"] == 5
+    assert got.exchange.outcome.verdict is Verdict.COMPLETE
+
+
+@pytest.mark.parametrize("stream", FORMS)
+@pytest.mark.parametrize("body", [HELLO, SAYS_HELLO])
+@pytest.mark.parametrize(
+    "content_type",
+    [
+        None,
+        "text/event-stream",
+        "application/json; charset=utf-8",
+        "text/html",
+        "text/plain",
+        "application/octet-stream",
+    ],
+)
+def test_no_content_type_misleads(stream: bool, body: bytes, content_type: str | None) -> None:
+    headers = {} if content_type is None else {"Content-Type": content_type}
+    assert answered(opened(stream), body, headers=headers).message == answered(opened(stream), body).message
+
+
+@pytest.mark.parametrize("status", [200, 201, 299])
+def test_any_status_of_success_is_one(status: int) -> None:
+    assert answered(opened(), HELLO, status=status).status == 200
+
+
+def test_a_stream_for_a_stream_leaves_read_by_read() -> None:
+    got = answered(opened(), sse(text("a")), sse(text("b")), sse(finish(), DONE))
+    assert [b'"a"' in got.out[0], b'"b"' in got.out[1], b"message_stop" in got.out[2]] == [True, True, True]
+
+
+def test_the_head_of_an_answer_tells_of_the_upstreams_request() -> None:
+    told = {"X-Request-Id": "r", "x-ratelimit-remaining-requests": "7", "Content-Length": "9", "Content-Encoding": "br"}
+    for body, status in ((HELLO, 200), (b"busy", 503)):
+        got = answered(opened(), body, status=status, headers=told)
+        assert got.head is not None
+        assert got.head.headers["request-id"] == "r"
+        assert got.head.headers["x-ratelimit-remaining-requests"] == "7"
+        assert not {"content-length", "content-encoding"} & got.head.headers.keys()
+
+
+def test_a_ping_before_the_first_byte_begins_a_stream() -> None:
+    reply = opened().reply(200, {})
+    assert isinstance(reply.chain, Chain)
+    assert b"".join(reply.chain.idle()) == b'event: ping\ndata: {"type":"ping"}\n\n'
+    assert reply.head is not None
+    assert reply.head.status == 200
+    assert b"event: error" in b"".join([*reply.chain.receive([json.dumps(SLOW).encode()]), *reply.chain.receive_eof()])
+
+
+def test_a_whole_answer_and_an_error_have_no_pings() -> None:
+    for reply in (opened(False).reply(200, {}), opened().reply(503, {})):
+        assert isinstance(reply.chain, Chain)
+        assert (list(reply.chain.idle()), reply.head) == ([], None)
+
+
+@given(st.data())
+def test_all_four_ways_say_the_same_up_to_the_order_of_blocks(data: st.DataObject) -> None:
+    stream = data.draw(chat_streams())
+    body = whole(
+        "tool_calls" if stream.calls else "stop",
+        reasoning_content=stream.reasoning,
+        content=stream.text,
+        tool_calls=calls(*((f"id{n}", name, json.dumps(value)) for n, (name, value) in enumerate(said(stream)))),
+    )
+    ways = [answered(opened(asked), *reads(data, raw)).message for asked in FORMS for raw in (stream.raw, body)]
+    streamed, through, gathered, plain = ways
+    assert gathered == streamed
+    assert through == plain
+    assert flat(streamed) == flat(plain)
+
+
+def said(stream: Chance) -> list[tuple[str, Any]]:
+    """The calls of a stream by their ids."""
+    return sorted(stream.calls)
+
+
+def reads(data: st.DataObject, raw: bytes) -> Sequence[bytes]:
+    return data.draw(cuts_of(raw))
+
+
+def flat(message: dict[str, Any]) -> dict[str, Any]:
+    """A message whose blocks of a kind are one, and stand in the order of a Chat body."""
+    blocks = message["content"]
+    thinking = "".join(block["thinking"] for block in blocks if block["type"] == "thinking")
+    words = "".join(block["text"] for block in blocks if block["type"] == "text")
+    called = sorted((block["id"], block["name"], block["input"]) for block in blocks if block["type"] == "tool_use")
+    return {**message, "content": (thinking, words, called)}
+
+
+@given(st.data())
+def test_no_answer_depends_on_how_its_bytes_were_cut(data: st.DataObject) -> None:
+    raw = data.draw(
+        st.sampled_from(
+            [
+                *(HELLO, SAYS_HELLO, b"\n\n" + SAYS_HELLO, HELLO[:200], SAYS_HELLO[:60]),
+                *(b"", b"<html>", b"busy", json.dumps(SLOW).encode(), sse(SLOW), sse(text("a"), SLOW)),
+                sse(call(0, "i", "f", "[1]"), finish(), DONE),
+            ]
+        )
+    )
+    stream, status = data.draw(st.booleans()), data.draw(st.sampled_from([200, 429, 500]))
+    whole, pieces = (answered(opened(stream), *cut, status=status) for cut in ([raw], data.draw(cuts_of(raw))))
+    assert (pieces.head, pieces.body) == (whole.head, whole.body)
+    assert pieces.exchange.outcome == whole.exchange.outcome
+    assert pieces.exchange.ledger == whole.exchange.ledger
+
+
+# Numbers, names, opaque reasoning
+
+
+@pytest.mark.parametrize("stream", FORMS)
+@pytest.mark.parametrize("number", ["1.10", "12345678901234567890123", "0.12345678901234567890", "-0.0", "1E400"])
+def test_arguments_keep_every_digit(stream: bool, number: str) -> None:
+    arguments = f'{{"x": {number}}}'
+    one = calls(("i", "f", arguments))
+    for body in (whole("tool_calls", tool_calls=one), sse(call(0, "i", "f", arguments), finish())):
+        raw = answered(opened(stream), body).body
+        assert (json.dumps(arguments).encode() if stream else arguments.encode()) in raw
+
+
+def test_a_shortened_name_comes_back_as_it_was() -> None:
+    name = "mcp__" + "x" * 80
+    for stream in FORMS:
+        exchange = opened(stream, tools=[{"name": name, "input_schema": {"type": "object"}}])
+        given_name = sent(exchange)["tools"][0]["function"]["name"]
+        assert len(given_name) <= 64
+        got = answered(exchange, whole("tool_calls", tool_calls=calls(("i", given_name, "{}"))))
+        assert got.message["content"][0]["name"] == name
+
+
+def test_opaque_reasoning_comes_back_to_its_provider_and_to_no_other() -> None:
+    details = [{"type": "reasoning.text", "text": "hm", "signature": "S"}]
+    for stream in FORMS:
+        message = answered(opened(stream), whole(content="a", reasoning="hm", reasoning_details=details)).message
+        assert message["content"][0]["thinking"] == "hm"
+        turns = [*ASKED["messages"], {"role": "assistant", "content": message["content"]}]
+        again = [*turns, {"role": "user", "content": "go on"}]
+        assert sent(opened(messages=again))["messages"][1]["reasoning_details"] == details
+        other = route(answers=AnswerOptions(upstream="another"))
+        assert "reasoning_details" not in sent(opened(on=other, messages=again))["messages"][1]
+
+
+def test_without_envelopes_no_opaque_reasoning_is_shown() -> None:
+    plain = route(answers=AnswerOptions(envelope=False))
+    details = [{"text": "hm", "signature": "S"}, {"type": "reasoning.encrypted", "data": "E"}]
+    for stream in FORMS:
+        got = answered(opened(stream, on=plain), whole(content="a", reasoning_details=details))
+        assert [block["type"] for block in got.message["content"]] == ["thinking", "text"]
+        assert got.message["content"][0]["signature"] == ""
+        assert {entry["path"] for entry in got.exchange.ledger} == {"signature", "redacted reasoning"}
+
+
+# Errors
+
+
+def failed(stream: bool, *reads: bytes, **members: Any) -> Got:
+    """What a client gets of an answer that failed before anything of it was said."""
+    got = answered(opened(stream), *reads, **members)
+    assert not got.is_stream
+    assert got.exchange.outcome.verdict in (Verdict.FAILED, Verdict.CUT)
+    return got
+
+
+@pytest.mark.parametrize("stream", FORMS)
+@pytest.mark.parametrize(
+    ("status", "body", "due", "kind", "message"),
+    [
+        (400, b'{"error": {"message": "bad", "param": "x"}}', 400, "invalid_request_error", "bad"),
+        (
+            400,
+            b'{"error": {"code": "context_length_exceeded", "message": "long"}}',
+            400,
+            "invalid_request_error",
+            "long",
+        ),
+        (401, b'{"error": {"message": "bad key"}}', 401, "authentication_error", "bad key"),
+        (402, b'{"error": {"message": "pay"}}', 402, "billing_error", "pay"),
+        (403, b'{"error": {"message": "no"}}', 403, "permission_error", "no"),
+        (404, b'{"error": {"message": "no such model"}}', 404, "not_found_error", "no such model"),
+        (413, b"", 413, "request_too_large", "the upstream answered with status 413"),
+        (429, json.dumps(SLOW).encode(), 429, "rate_limit_error", "slow down"),
+        (500, b"<html><h1>oops</h1>", 500, "api_error", "the upstream answered with status 500"),
+        (500, b'{"error": "boom"}', 500, "api_error", "boom"),
+        (502, b'{"cut', 502, "api_error", "the upstream answered with status 502"),
+        (503, b"upstream connect error", 529, "overloaded_error", "upstream connect error"),
+        (504, b"", 504, "timeout_error", "the upstream answered with status 504"),
+        (529, b"", 529, "overloaded_error", "the upstream answered with status 529"),
+        (302, b"", 500, "api_error", "the upstream answered with status 302"),
+    ],
+)
+def test_an_upstreams_error_is_one_in_the_clients_words(
+    stream: bool, status: int, body: bytes, due: int, kind: str, message: str
+) -> None:
+    got = failed(stream, body, status=status, headers={"retry-after": "3"})
+    assert (got.status, got.error) == (due, {"type": kind, "message": message})
+    assert got.head is not None
+    assert got.head.headers["retry-after"] == "3"
+
+
+@pytest.mark.parametrize("stream", FORMS)
+@pytest.mark.parametrize(
+    ("body", "due", "kind", "verdict"),
+    [
+        (b"<html>busy</html>", 502, "api_error", Verdict.FAILED),
+        (b"Not Found", 502, "api_error", Verdict.FAILED),
+        (b'"text"', 502, "api_error", Verdict.FAILED),
+        (b"{}", 502, "api_error", Verdict.FAILED),
+        (json.dumps(SLOW).encode(), 429, "rate_limit_error", Verdict.FAILED),
+        (sse(SLOW), 429, "rate_limit_error", Verdict.FAILED),
+        (b'{"error": {"code": 503, "message": "busy"}}', 529, "overloaded_error", Verdict.FAILED),
+        (b"", 502, "api_error", Verdict.CUT),
+        (b"\n\n", 502, "api_error", Verdict.CUT),
+        (SAYS_HELLO[:50], 502, "api_error", Verdict.CUT),
+        (b": comment\n\n", 502, "api_error", Verdict.CUT),
+    ],
+)
+def test_what_is_no_answer_is_an_error_though_its_status_is_a_success(
+    stream: bool, body: bytes, due: int, kind: str, verdict: Verdict
+) -> None:
+    got = failed(stream, body)
+    assert (got.status, got.error["type"]) == (due, kind)
+    assert got.exchange.outcome.verdict is verdict
+
+
+@pytest.mark.parametrize("stream", FORMS)
+def test_a_connection_that_breaks_before_the_first_byte_is_an_error_with_a_status(stream: bool) -> None:
+    got = failed(stream, cause=CUT)
+    assert (got.status, got.error) == (502, {"type": "api_error", "message": "the upstream went away"})
+    assert got.exchange.outcome.verdict is Verdict.CUT
+
+
+@pytest.mark.parametrize("cause", [None, CUT])
+@pytest.mark.parametrize("body", [sse(text("a")), sse(text("a"), SLOW), sse(call(0, "i", "f", '{"x'))])
+def test_an_error_behind_the_beginning_is_told_in_a_stream_and_is_all_of_a_whole_answer(
+    body: bytes, cause: StreamError | None
+) -> None:
+    streamed = answered(opened(), body, cause=cause)
+    assert (streamed.status, streamed.is_stream) == (200, True)
+    assert read(streamed.body).error == streamed.error
+    gathered = answered(opened(False), body, cause=cause)
+    assert (gathered.status, gathered.error) == (429 if b"slow" in body else 502, streamed.error)
+
+
+@pytest.mark.parametrize("stream", FORMS)
+@pytest.mark.parametrize("arguments", ["[1]", '{"x":', "text"])
+def test_a_whole_answer_with_invalid_arguments_fails(stream: bool, arguments: str) -> None:
+    got = answered(opened(stream), whole("tool_calls", content="a", tool_calls=calls(("i", "f", arguments))))
+    assert got.is_stream == stream
+    assert got.status == (200 if stream else 502)
+    assert got.error == {"type": "api_error", "message": "the arguments of the call of 'f' are no JSON object"}
+    assert got.exchange.outcome.error is not None
+    assert got.exchange.outcome.error.kind is ErrorKind.INVALID_TOOL_ARGUMENTS
+
+
+def test_an_answer_that_is_too_large_fails() -> None:
+    small = route(limits=Limits(answer_bytes=1_000))
+    for body in (whole(content="x" * 2_000), sse(*[text("x" * 50)] * 20, finish(), DONE)):
+        got = answered(opened(False, on=small), body)
+        assert (got.status, got.error["type"]) == (502, "api_error")
+        assert got.error["message"] == "the answer is larger than 1000 bytes"
+
+
+def test_a_large_body_of_an_error_is_not_read_to_its_end() -> None:
+    small = route(limits=Limits(error_bytes=1_000))
+    exchange = opened(on=small)
+    reply = exchange.reply(500, {})
+    assert isinstance(reply.chain, Chain)
+    assert not reply.chain.receive([b"x" * 2_000])
+    assert reply.chain.ended
+    assert reply.chain.held == 1_000
+    assert json.loads(b"".join(reply.chain.receive_eof()))["error"]["message"] == "x" * 500
+
+
+def test_an_upstream_that_does_not_answer_is_an_error() -> None:
+    exchange = opened()
+    refused = exchange.failed(StreamError(ErrorKind.TIMEOUT, "the upstream did not answer", retryable=True))
+    assert refused.head.status == 504
+    assert json.loads(refused.body)["error"] == {"type": "timeout_error", "message": "the upstream did not answer"}
+    assert exchange.outcome.verdict is Verdict.FAILED
+
+
+# The record
+
+
+@pytest.mark.parametrize("stream", FORMS)
+def test_the_outcome_says_how_it_ended_and_what_it_cost(stream: bool) -> None:
+    outcome = answered(opened(stream), HELLO).exchange.outcome
+    assert (outcome.verdict, outcome.stop_reason, outcome.error) == (Verdict.COMPLETE, StopReason.END_TURN, None)
+    assert (outcome.usage, outcome.estimated) == (Usage(10, output=5), False)
+    assert (outcome.recovered, outcome.repairs, outcome.hold) == (0, 0, 0.0)
+
+
+@pytest.mark.parametrize("stream", FORMS)
+def test_a_cost_that_the_upstream_does_not_tell_is_an_estimate(stream: bool) -> None:
+    exchange = opened(stream)
+    outcome = answered(exchange, sse(text("a"), finish(), DONE)).exchange.outcome
+    assert outcome.usage == exchange.facts.usage
+    assert outcome.estimated
+
+
+def test_a_client_that_leaves_cancels_the_exchange_and_its_cost_stays_known() -> None:
+    exchange = opened()
+    reply = exchange.reply(200, {})
+    assert isinstance(reply.chain, Chain)
+    reply.chain.receive([sse(text("a"))])
+    exchange.cancel()
+    assert exchange.outcome.verdict is Verdict.CANCELLED
+    assert (exchange.outcome.usage, exchange.outcome.estimated) == (exchange.facts.usage, True)
+    assert exchange.outcome.error is None
+
+
+def test_a_client_that_leaves_behind_the_end_changes_nothing() -> None:
+    exchange = answered(opened(), HELLO).exchange
+    exchange.cancel()
+    assert exchange.outcome.verdict is Verdict.COMPLETE
+
+
+def test_what_was_mended_is_counted() -> None:
+    same = [fragment(0, "i", "f", "{}"), fragment(1, "i", "g", "{}")]
+    exchange = answered(opened(), sse(chunk({"tool_calls": same}), finish("tool_calls"), DONE)).exchange
+    assert exchange.outcome.repairs == 1
+
+
+def test_the_ledger_holds_what_was_lost_both_ways() -> None:
+    exchange = opened(top_k=7)
+    answered(exchange, sse(chunk({"content": "a", "audio": {"data": "x"}}), finish(), DONE))
+    assert [(entry["direction"], entry["path"]) for entry in exchange.ledger] == [
+        ("request", "top_k"),
+        ("response", "choices[].delta.audio"),
+    ]
+
+
+# Stages of one's own
+
+
+class Shout(AsyncEventStage):
+    """Awaits, and shouts."""
+
+    async def on_event(self, event: Event) -> Sequence[Event]:
+        await anyio.lowlevel.checkpoint()
+        return [TextDelta(event.index, event.text.upper()) if isinstance(event, TextDelta) else event]
+
+
+def shouting(*args: Any, **asked: Any) -> AsyncStage[bytes, bytes]:
+    """The default recipe with a stage that awaits before the validator."""
+    made = list(parts(default_chain(*args, **asked)))
+    at = next(at for at, stage in enumerate(made) if type(stage).__name__ == "BlockValidator")
+    return Chain(made[:at]) | Shout() | Chain(made[at:])
+
+
+@pytest.mark.parametrize("stream", FORMS)
+@pytest.mark.parametrize("backend", ["asyncio", "trio"])
+def test_a_stage_that_awaits_stands_in_any_route(backend: str, stream: bool) -> None:
+    on = route()
+    exchange = opened(stream, on=Route(client=on.client, upstream=on.upstream, recipe=shouting))
+    reply = exchange.reply(200, {})
+    out: list[bytes] = []
+
+    async def answering() -> None:
+        left = [SAYS_HELLO]
+
+        async def receive() -> bytes:
+            return left.pop() if left else b""
+
+        async def send(data: bytes) -> None:
+            out.append(data)
+
+        await drive(receive, reply.chain, send)
+
+    anyio.run(answering, backend=backend)
+    got = Got(exchange, reply.head, out)
+    assert got.message["content"] == [{"type": "text", "text": "HELLO"}]
+
+
+def test_a_fragment_and_a_reasoning_that_alternate_stay_one_call() -> None:
+    raw = sse(call(0, "i", "f", '{"x"'), reasoning("hm"), call(0, arguments=":1}"), finish("tool_calls"), DONE)
+    for stream in FORMS:
+        blocks = answered(opened(stream), raw).message["content"]
+        assert [block["type"] for block in blocks] == ["tool_use", "thinking"]
+        assert blocks[0]["input"] == {"x": 1}
