@@ -7,7 +7,7 @@ from typing import Protocol
 import anyio
 from attrs import frozen
 
-from pipeline.drive import SOURCE_ERRORS, drive
+from pipeline.drive import SOURCE_ERRORS, Driven, drive
 from pipeline.errors import PipelineError
 from pipeline.reply import Head, Refusal
 from pipeline.route import Exchange, UpstreamRequest
@@ -64,6 +64,7 @@ async def relay(exchange: Exchange, upstream: Upstream, client: Client) -> None:
     """
     if isinstance(exchange.request, Refusal):
         return await client.whole(exchange.request.head, exchange.request.body)
+    driven = Driven()
     try:
         async with upstream.ask(exchange.request) as asked:
             reply = exchange.reply(asked.status, asked.headers)
@@ -74,8 +75,7 @@ async def relay(exchange: Exchange, upstream: Upstream, client: Client) -> None:
                 await client.write(data)
 
             limits = exchange.route.limits
-            driven = await drive(asked.body, reply.chain, send, limits=limits, source_errors=upstream.lost)
-            exchange.outcome.hold = driven.longest_silence
+            await drive(asked.body, reply.chain, send, limits=limits, source_errors=upstream.lost, driven=driven)
     except PipelineError as error:
         refusal = exchange.failed(cause_of(error))
         if client.status:
@@ -84,4 +84,6 @@ async def relay(exchange: Exchange, upstream: Upstream, client: Client) -> None:
     except (*SOURCE_ERRORS, anyio.get_cancelled_exc_class()):
         exchange.cancel()
         raise
+    finally:
+        exchange.outcome.hold = driven.longest_silence
     return await client.end()
