@@ -11,6 +11,7 @@ from pipeline.limits import DEFAULT_LIMITS, Limits
 
 _NOTHING = re.compile(r"[ \t\n\r]*(?:n(?:u(?:l(?:l[ \t\n\r]*)?)?)?)?\Z")
 """Blanks, or what may become `null`."""
+_NONE = ("", "null")
 _NULL_FIRST = re.compile(r"\A[ \t\n\r]*null[ \t\n\r]*(?=\{)")
 """`null`, and then the arguments after all."""
 
@@ -51,6 +52,8 @@ class Arguments:
     """Bytes of what is withheld."""
     _state: _State = field(init=False, default=_HEAD)
     _withheld: list[str] = field(init=False, factory=list)
+    _none: bool = field(init=False, default=True)
+    """Nothing but blanks has come, or `null`."""
     _written: list[str] = field(init=False, factory=list)
     """What was written of a value that is not whole, and how many of its fragments were looked through."""
     _scanned: int = field(init=False, default=0)
@@ -106,7 +109,7 @@ class Arguments:
             return "}", not cut
         if cut:
             return self.withheld, False
-        if self._state is _HEAD and self.withheld.strip() in ("", "null"):
+        if self._state is _HEAD and self._none:
             return "{}", True
         if self._state is _STRING and (inner := self._inner()) is not None:
             self.unwrapped = True
@@ -114,13 +117,14 @@ class Arguments:
         return self.withheld, False
 
     def _beginning(self, text: str) -> str:
-        """Before it is known what they are, and inside a string. Blanks decide nothing, and are not looked through."""
+        """Before it is known what they are, and inside a string. Blanks that decide nothing are not looked through."""
         self._withheld.append(text)
         self.held += size_of(text)
-        if self._state is _STRING or not text.strip(BLANK):
+        if self._state is _STRING or (self._none and not text.strip(BLANK)):
             return ""
         head = self.withheld
         if _NOTHING.match(head):
+            self._none = head.strip(BLANK) in _NONE
             return ""
         head = _NULL_FIRST.sub("", head)
         first = head.lstrip(BLANK)[0]
@@ -202,7 +206,7 @@ class Arguments:
         """The object inside a JSON string, `{}` for one that holds nothing; None for any other."""
         try:
             inner: str = loads(self.withheld)
-            if inner.strip(BLANK) in ("", "null"):
+            if inner.strip(BLANK) in _NONE:
                 return "{}"
             return inner if is_object(inner, self.limits.json_depth) else None
         except (ValueError, LimitExceeded):

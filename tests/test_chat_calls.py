@@ -133,6 +133,10 @@ def test_text_that_goes_on_with_the_arguments_is_the_same_calls(rest: dict[str, 
     assert called(fragment(0, "i", "f", '{"x"'), rest) == [("i", "f", '{"x":1}')]
 
 
+def test_another_name_before_any_arguments_is_no_other_call() -> None:
+    assert called(fragment(0, "i", "f", ""), fragment(0, None, "g", "{}")) == [("i", "f", "{}")]
+
+
 def test_a_fragment_that_says_nothing_is_nothing() -> None:
     spoken = Spoken()
     assert spoken.say({}, {"index": 0}, {"index": 0, "function": None}, {"function": {}}, {"id": ""}) == []
@@ -167,6 +171,7 @@ def test_an_id_that_is_a_number_is_a_word() -> None:
             [("a", "f", '{"x":1}'), ("b", "f", '{"x":2}')],
         ),
         ([fragment(0, "a", "f", ""), fragment(0, "b", "g", "")], [("a", "f", ""), ("b", "g", "")]),
+        ([fragment(0, "a", "f", ""), fragment(0, "b", "f", "{}")], [("a", "f", ""), ("b", "f", "{}")]),
         # one place for all, one by one in pieces, and back to the first by its id
         (
             [fragment(0, "a", "f", "{"), fragment(0, "b", "g", "{}"), fragment(0, "a", "f", "}")],
@@ -212,6 +217,15 @@ def test_text_without_any_name_belongs_to_the_only_call_that_is_not_whole() -> N
 def test_text_without_any_name_goes_back_to_a_call_that_is_not_whole() -> None:
     entries = [fragment(None, "a", "f", '{"x":'), fragment(None, "b", "g", '{"y":2}')]
     assert called(*entries, fragment(arguments="1}")) == [("a", "f", '{"x":1}'), ("b", "g", '{"y":2}')]
+
+
+def test_a_call_that_came_in_pieces_is_whole_too() -> None:
+    entries = [fragment(None, "a", "f", '{"x"'), fragment(None, "a", None, ":1}"), fragment(None, "b", "g", '{"y":')]
+    assert called(*entries, fragment(arguments="2}")) == [("a", "f", '{"x":1}'), ("b", "g", '{"y":2}')]
+
+
+def test_an_id_alone_begins_a_call() -> None:
+    assert called(fragment(None, "a"), fragment(None, "a", "f", "{}")) == [("a", "f", "{}")]
 
 
 def test_text_that_could_belong_to_several_calls_fails() -> None:
@@ -270,6 +284,9 @@ def test_arguments_without_a_name_are_held_within_a_bound() -> None:
     spoken = Spoken(Limits(held_bytes=3))
     with pytest.raises(LimitExceeded, match="more than 3 bytes"):
         spoken.say(fragment(0, arguments="12"), fragment(1, arguments="34"))
+    spoken = Spoken(Limits(held_bytes=4))
+    spoken.say(fragment(0, arguments="12"), fragment(1, arguments="34"))
+    assert spoken.calls.held == 4
 
 
 # The quick way
@@ -355,6 +372,13 @@ def test_a_name_behind_the_end_brings_back_nothing_that_was_lost() -> None:
     assert spoken.calls.held == 0
 
 
+def test_an_error_loses_nothing_of_a_call_that_has_begun() -> None:
+    spoken = Spoken()
+    spoken.say(fragment(0, "i", "f", "{"))
+    spoken.calls.cut()
+    assert len(spoken.ledger) == 0
+
+
 def test_half_a_character_is_dropped_with_a_call_that_was_cut() -> None:
     spoken = Spoken()
     spoken.say(fragment(0, "i", "f", "\ud83d"))
@@ -376,6 +400,7 @@ def test_half_a_character_is_dropped_with_a_call_that_was_cut() -> None:
         (fragment(2.5), Fragment(None, "", "", "", ToolKind.FUNCTION)),
         (fragment(True), Fragment(None, "", "", "", ToolKind.FUNCTION)),
         (fragment([]), Fragment(None, "", "", "", ToolKind.FUNCTION)),
+        (fragment(0, " ", "\n"), Fragment(0, "", "", "", ToolKind.FUNCTION)),
         (fragment(0, True, ["f"]), Fragment(0, "", "", "", ToolKind.FUNCTION)),
         (fragment(0, arguments={"x": [1]}), Fragment(0, "", "", '{"x":[1]}', ToolKind.FUNCTION, value=True)),
         (fragment(0, arguments=7), Fragment(0, "", "", "7", ToolKind.FUNCTION, value=True)),
@@ -427,6 +452,16 @@ def test_what_is_no_call_is_recorded(entry: Any, action: str) -> None:
     ledger = Ledger()
     assert fragments_of([entry, fragment(0, "i", "f")], ledger) == [Fragment.of(fragment(0, "i", "f"))]
     assert [(found.path, found.action) for found in ledger] == [("tool_calls[]", action)]
+
+
+@pytest.mark.parametrize("kind", ["builtin_function", "function", "", None, 7])
+def test_whatever_names_a_function_is_a_call_of_ours(kind: Any) -> None:
+    ledger = Ledger()
+    assert (
+        len(fragments_of([{"type": kind, "function": {"name": "$web_search"}}, {"type": kind, "custom": {}}], ledger))
+        == 2
+    )
+    assert len(ledger) == 0
 
 
 def test_entries_are_read_again_with_every_digit() -> None:

@@ -365,6 +365,7 @@ def test_every_class_of_error_has_a_type_here(kind: ErrorKind) -> None:
         ([BlockStart(0, TextBlock()), BlockStop(1)], "BlockStop for block 1, which is not open"),
         ([TextDelta(0, "a")], "TextDelta for block 0, which is not open"),
         ([BlockStart(0, TextBlock()), TextDelta(1, "a")], "TextDelta for block 1, which is not open"),
+        ([BlockStart(0, TextBlock()), BlockStop(0), TextDelta(0, "a")], "TextDelta for block 0, which is not open"),
         ([SignatureDelta(0, "s")], "SignatureDelta for block 0, which is not open"),
         ([BlockStart(0, ReasoningBlock()), SignatureDelta(1, "s")], "SignatureDelta for block 1, which is not open"),
     ],
