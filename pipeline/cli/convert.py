@@ -31,7 +31,6 @@ from pipeline.ledger import Ledger
 from pipeline.limits import DEFAULT_LIMITS
 from pipeline.outcome import Outcome, Verdict
 from pipeline.reply import Form, Heading
-from pipeline.route import AnswerOptions
 from pipeline.stage import Stage
 from pipeline.testing import cut
 
@@ -74,10 +73,9 @@ class Run:
         if request is not None:
             facts = passed[-1].facts(json_object(f"the request {request!r}", contents(request)))
         forms = [self.form, *(Form.STREAM for _ in passed[2:]), self.form]
-        options = AnswerOptions(envelope=conversion.options.envelope == "on")
         hops = [
-            self._hop(up, down, arriving=arriving, leaving=leaving, facts=facts, options=options)
-            for (up, down), (arriving, leaving) in zip(pairwise(passed), pairwise(forms), strict=True)
+            self._hop(up, down, arriving=arriving, leaving=leaving, facts=facts, options=conversion.options.of_hop(at))
+            for at, ((up, down), (arriving, leaving)) in enumerate(zip(pairwise(passed), pairwise(forms), strict=True))
         ]
         if self.form is Form.WHOLE:
             hops.append(Heading(passed[-1], self.form, self.outcomes[-1]))
