@@ -156,13 +156,17 @@ class TagScrubber(Stage[Event, Event]):
     def _drain(self, out: list[Event]) -> None:
         """Pass on what is decided."""
         while self._pieces:
-            fate = self._fate(self._pieces[0])
+            piece = self._pieces[0]
+            fate = self._fate(piece)
             if fate is Fate.UNDECIDED:
                 return
-            piece = self._pieces.popleft()
-            self._size -= size_of(piece.raw)
-            self._from += len(piece.raw)
-            self._pass(piece, fate, out)
+            length = self._untaken(piece)
+            if fate is Fate.TEXT:
+                while self._pieces and _goes_with(self._pieces[0], piece) and self._fate(self._pieces[0]) is fate:
+                    length += self._untaken(self._pieces[0])
+                self._show(length, _is_thought(piece), out)
+            else:
+                self._cut(piece, fate, out)
             while self._tape and not isinstance(self._tape[0], TextDelta):
                 self._writer.event(self._tape.popleft(), out)
 
@@ -194,19 +198,26 @@ class TagScrubber(Stage[Event, Event]):
             progress=progress,
         )
 
-    def _pass(self, piece: Piece, fate: Fate, out: list[Event]) -> None:
-        """A piece that is decided, and what came in the middle of it: behind it, if it is not shown."""
+    def _untaken(self, piece: Piece) -> int:
+        """The first piece is decided; its length."""
+        self._pieces.popleft()
+        self._size -= size_of(piece.raw)
+        self._from += len(piece.raw)
+        return len(piece.raw)
+
+    def _show(self, length: int, thought: bool, out: list[Event]) -> None:
+        """So much is text, or reasoning; in it stays what came in the middle of it."""
+        for event in self._taken(length):
+            if not isinstance(event, TextDelta):
+                self._writer.event(event, out)
+            elif thought:
+                self._writer.thought(event.text, out)
+            else:
+                self._writer.text(event, out)
+
+    def _cut(self, piece: Piece, fate: Fate, out: list[Event]) -> None:
+        """A piece that is not shown; behind it comes what came in the middle of it."""
         writer = self._writer
-        if fate is Fate.TEXT:
-            thought = piece.inside or piece.kind is Kind.THOUGHT
-            for event in self._taken(len(piece.raw)):
-                if not isinstance(event, TextDelta):
-                    writer.event(event, out)
-                elif thought:
-                    writer.thought(event.text, out)
-                else:
-                    writer.text(event, out)
-            return
         between = [event for event in self._taken(len(piece.raw)) if not isinstance(event, TextDelta)]
         writer.cut(out)
         if fate is Fate.CALL:
@@ -249,3 +260,13 @@ class TagScrubber(Stage[Event, Event]):
         if self._recovered and event.stop_reason is StopReason.END_TURN:
             return evolve(event, stop_reason=StopReason.TOOL_USE)
         return event
+
+
+def _is_thought(piece: Piece) -> bool:
+    """What it is where it is shown: reasoning, not text."""
+    return piece.inside or piece.kind is Kind.THOUGHT
+
+
+def _goes_with(piece: Piece, before: Piece) -> bool:
+    """Whether it may be shown in one with the piece before it, so that a delta stays one."""
+    return piece.kind is not Kind.STRAY and _is_thought(piece) == _is_thought(before)
