@@ -175,6 +175,11 @@ def behind_blanks(source: Source, tokens: tuple[str, ...]) -> Generator[None, No
     return token
 
 
+def is_cut(source: Source, tokens: tuple[str, ...]) -> bool:
+    """Whether the message ended here, or within one of the tokens."""
+    return source.over and source.text[source.at :] in prefixes(tokens)
+
+
 def until(source: Source, tokens: tuple[str, ...]) -> Generator[None, None, tuple[str, str]]:
     """Take the text up to the first of the tokens, and that token; what stands between, and which it was.
 
@@ -238,7 +243,8 @@ def tag(source: Source) -> Generator[None, None, dict[str, str] | None]:
             break
         source.at += 1
         attributes[name] = yield from word(source, _VALUES[quote])
-        source.at += 1
+        if not (yield from one_of(source, (quote,))):
+            break
         if (yield from peek(source)) not in (">", "|", "/", *BLANKS):
             break
     raise Refused

@@ -15,6 +15,7 @@ from stages.scrub.grammar import (
     Unfinished,
     behind_blanks,
     fence,
+    is_cut,
     one_of,
     peek,
     skip,
@@ -46,7 +47,7 @@ _NAME = re.compile(r"[^\s{`<]*")
 def _deepseek(source: Source, place: Place) -> Generator[Found | None, None, None]:
     token = place.opener if place.opener in CALL else (yield from behind_blanks(source, (*CALL, *SECTION_END)))
     if not token:
-        raise Unfinished if source.over and not source.left else Refused
+        raise Unfinished if source.text.strip() and is_cut(source, CALL) else Refused
     while token in CALL:
         yield from _call(source, place)
         token = yield from behind_blanks(source, (*CALL, *SECTION_END))
@@ -84,7 +85,7 @@ def _name(source: Source) -> Generator[None, None, str]:
     """Take the tool's name: what stands before the separator, or, if that is a mere kind, behind it."""
     kind = (yield from word(source, _KIND)).strip()
     if not (yield from one_of(source, SEPARATOR)):
-        raise Unfinished if source.over and not source.left else Refused
+        raise Unfinished if is_cut(source, SEPARATOR) else Refused
     char = yield from skip(source)
     return kind if kind != KIND or char in ("{", "`") else (yield from word(source, _NAME))
 
