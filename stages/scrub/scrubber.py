@@ -80,15 +80,19 @@ class TagScrubber(Stage[Event, Event]):
         return 0 if self.ended else self._size + self._scanner.held + self._writer.held
 
     def receive(self, items: Sequence[Event]) -> Sequence[Event]:
+        writer, passes = self._writer, self._scanner.passes
+        if len(items) == 1 and not self._tape and writer.flowing:
+            event = items[0]
+            if type(event) is TextDelta and event.index == writer.index and passes(event.text):
+                return items
         out: list[Event] = []
-        writer = self._writer
         for event in items:
             if self.ended:
                 break
-            if type(event) is TextDelta:
-                if not self._tape and writer.flowing and self._scanner.passes(event.text):
-                    out.append(event if event.index == writer.index else TextDelta(writer.index, event.text))
-                elif event.text:
+            if type(event) is TextDelta and not self._tape and writer.flowing and passes(event.text):
+                out.append(event if event.index == writer.index else TextDelta(writer.index, event.text))
+            elif isinstance(event, TextDelta):
+                if event.text:
                     self._tape.append(event)
                     self._told(self._scanner.feed(event.text), out)
             elif isinstance(event, MessageDelta):
