@@ -87,6 +87,12 @@ class Scanner:
     tools: Tools = field(factory=dict, kw_only=True)
     reasoning_open: bool = field(default=False, kw_only=True)
     limits: Limits = field(default=DEFAULT_LIMITS, kw_only=True)
+    quiet: bool = field(init=False, default=False)
+    """Text stands before what comes next, and nothing is held back."""
+    _shown: int = field(init=False, default=0)
+    """Openers that were told as text, less closers."""
+    _behind: bool = field(init=False, default=True)
+    """Nothing but blanks was told since markup, or since the beginning."""
     _openers: Openers = field(init=False)
     _closers: tuple[str, ...] = field(init=False, default=())
     """What ends the reasoning that the text is in; empty: it is in none."""
@@ -97,12 +103,6 @@ class Scanner:
     _code: Code = field(init=False, factory=Code)
     _last: str = field(init=False, default="")
     """The end of what was told as text."""
-    _quiet: bool = field(init=False, default=False)
-    """Text stands before what comes next, and nothing is held back."""
-    _shown: int = field(init=False, default=0)
-    """Openers that were told as text, less closers."""
-    _behind: bool = field(init=False, default=True)
-    """Nothing but blanks was told since markup, or since the beginning."""
 
     def __attrs_post_init__(self) -> None:
         self._closers = closers_of(self.families) if self.reasoning_open else ()
@@ -114,8 +114,8 @@ class Scanner:
         return self._attempt.size if self._attempt is not None else size_of(self._text)
 
     def passes(self, text: str) -> bool:
-        """Whether this is text and nothing else, with nothing before it that is held back; then it has been told."""
-        if not self._quiet or self._openers.search(text) is not None:
+        """Whether this is text and nothing else; then it has been told. Asked only while it is `quiet`."""
+        if self._openers.search(text) is not None:
             return False
         code = self._code
         if code.blank or code.run or "\n" in text:
@@ -169,7 +169,7 @@ class Scanner:
         goes_on = True
         while goes_on and (self._attempt is not None or self._text):
             goes_on = self._find(out) if self._attempt is None else self._pursue(self._attempt, out)
-        self._quiet = not (self._behind or self._text or self._attempt is not None or self._closers)
+        self.quiet = not (self._behind or self._text or self._attempt is not None or self._closers)
 
     def _find(self, out: list[Piece]) -> bool:
         """Tell the text up to the next markup; whether there is more to do. What may become markup is held back."""
