@@ -255,27 +255,13 @@ def test_a_tool_may_be_named_outside_of_its_arguments() -> None:
     assert call_of("f", Body("[1]", True), 200) == Lost("the arguments of a call are no JSON object")
 
 
-def test_strict_json_is_read_strictly() -> None:
-    for text in (
-        '{"a":1,}',
-        '{"a" 1}',
-        "{a:1}",
-        '{"a":1 "b":2}',
-        '{"a":NaN}',
-        '{"a":1e999}',
-        '{"a":"\n"}',
-        "{",
-        '{"a":1} x',
-        "[1 2]",
-        "[1,]",
-    ):
-        assert objects(Body(text, True), 200) != [None] or mend_fails(text)
-        assert all(member.mended for found in objects(Body(text, True), 200) if found for member in found.values())
-
-
-def mend_fails(text: str) -> bool:
-    try:
-        mend(text)
-    except ValueError:
-        return True
-    return not isinstance(mend(text), dict)
+@pytest.mark.parametrize(
+    "text",
+    [
+        *('{"a":1,}', '{"a" 1}', "{a:1}", '{"a":1 "b":2}', '{"a":NaN}', '{"a":1e999}', '{"a":"\n"}', "{", '{"a":1} x'),
+        *("[1 2]", '[{"a":1},]', "{1:2}", '{"a":1, "b"}', "[NaN]", '[{"a":1} {"b":2}]'),
+    ],
+)
+def test_strict_json_is_read_strictly(text: str) -> None:
+    for found in objects(Body(text, True), 200):
+        assert found is None or all(member.mended for member in found.values())
