@@ -5,7 +5,7 @@ from functools import partial
 from typing import Any
 
 from pipeline.dialect import NO_REQUEST, Dialect, RequestFacts
-from pipeline.events import Event
+from pipeline.events import Event, ToolKind
 from pipeline.ledger import Ledger
 from pipeline.limits import DEFAULT_LIMITS, Limits
 from pipeline.message import Message
@@ -47,8 +47,9 @@ def default_chain(
     sealer = Sealer(upstream=options.upstream or upstream.name, envelopes=options.envelope, ledger=ledger)
     neutral = sealer | InterleaveBuffer(ledger=ledger, limits=limits)
     if options.recover != "off":
+        freeform = [name for name, tool in facts.map.tools.items() if tool.kind is ToolKind.CUSTOM and not tool.wrapped]
         neutral = neutral | TagScrubber(
-            options=options, tools=facts.tools, ledger=ledger, limits=limits, outcome=outcome
+            options=options, tools=facts.tools, freeform=freeform, ledger=ledger, limits=limits, outcome=outcome
         )
     if any(tool.wrapped for tool in facts.map.tools.values()):
         neutral = neutral | InputUnwrapper(facts.map, ledger=ledger, limits=limits)

@@ -110,6 +110,15 @@ def test_a_call_of_a_wrapped_tool_that_was_written_as_text_is_the_clients_freefo
     assert outcome.recovered == 1
 
 
+def test_a_call_of_a_freeform_tool_that_was_written_as_text_is_freeform() -> None:
+    tools = {"f": OfferedTool("f", kind=ToolKind.CUSTOM)}
+    facts = RequestFacts(map=RequestMap(tools=tools), tools={"f": {}})
+    raw = sse(text('<tool_call>{"name": "f", "arguments": {"patch": "a\\nb"}}</tool_call>'), finish(), DONE)
+    out = given(raw, facts=facts, client=dialect("responses"))
+    assert b'"type":"custom_tool_call"' in out
+    assert b'"input":"a\\nb"' in out
+
+
 def test_an_envelope_names_the_provider() -> None:
     raw = sse(chunk({"reasoning_details": [{"text": "hm", "signature": "S"}]}), text("a"), finish(), DONE)
     for options, name in ((AnswerOptions(), "chat"), (AnswerOptions(upstream="red"), "red")):

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stages.scrub.calls import ARGUMENTS, call_of, calls_in
+from stages.scrub.calls import ARGUMENTS, call_of, calls_in, input_of
 from stages.scrub.grammar import Call, Lost, Source, Unfinished
 from stages.scrub.json_body import Body, body, members, objects
 from stages.scrub.mend import LAYERS, mend
@@ -232,7 +232,7 @@ def test_a_call_may_stand_in_a_member_of_its_kind() -> None:
     assert called('{"function": "f", "arguments": {}}') == [Lost("the markup of a call names no tool")]
 
 
-@pytest.mark.parametrize("arguments", ["[1]", "1", "true", '"go"', '"[1]"', '"{x"'])
+@pytest.mark.parametrize("arguments", ["[1]", "1", "true", '"go"', '"[1]"', '"{x"', '"{} x"'])
 def test_arguments_that_are_no_object_make_no_call(arguments: str) -> None:
     assert called(f'{{"name": "f", "arguments": {arguments}}}') == [Lost("the arguments of a call are no JSON object")]
 
@@ -242,7 +242,17 @@ def test_a_body_with_several_objects_makes_several_calls() -> None:
     assert called(f"[{one}, {two}]") == [Call("f", "{}"), Call("g", "{}")]
     assert called(f"[{one}, 1]") == [Call("f", "{}"), Lost("what stands in the markup of a call is no JSON object")]
     assert called(f"[{one}, {two},]") == [Call("f", "{}", mended=True), Call("g", "{}", mended=True)]
+    assert called("[{'name': 'f'}, 1]") == [
+        Call("f", "{}", mended=True),
+        Lost("what stands in the markup of a call is no JSON object"),
+    ]
     assert called("[]") == []
+
+
+def test_the_input_of_a_freeform_tool_is_the_one_string_of_its_arguments() -> None:
+    assert input_of('{"input": "a\\nb"}') == "a\nb"
+    for arguments in ("{}", '{"a": "b", "c": "d"}', '{"a": 1}'):
+        assert input_of(arguments) == arguments
 
 
 def test_a_tool_may_be_named_outside_of_its_arguments() -> None:

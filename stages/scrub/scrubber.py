@@ -1,7 +1,7 @@
 """Tool calls and reasoning that a model wrote as text become blocks, while they are still arriving."""
 
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 
 from attrs import define, evolve, field
 
@@ -12,6 +12,7 @@ from pipeline.events import (
     StopReason,
     StreamError,
     TextDelta,
+    ToolKind,
     ToolUseBlock,
 )
 from pipeline.ids import CallIds
@@ -22,6 +23,7 @@ from pipeline.outcome import Outcome
 from pipeline.route import DEFAULT_ANSWERS, AnswerOptions
 from pipeline.stage import Stage
 from stages.scrub import gate
+from stages.scrub.calls import input_of
 from stages.scrub.families import FAMILIES
 from stages.scrub.gate import Fate, Progress
 from stages.scrub.grammar import Call, Family, Lost, Tools
@@ -43,6 +45,8 @@ class TagScrubber(Stage[Event, Event]):
     options: AnswerOptions = field(default=DEFAULT_ANSWERS, kw_only=True)
     tools: Tools = field(factory=dict, kw_only=True)
     """The tools that the model may call."""
+    freeform: Collection[str] = field(default=(), kw_only=True)
+    """Those of them whose input is free text; as text, a model writes it as arguments that are one string."""
     families: tuple[Family, ...] = field(default=FAMILIES, kw_only=True)
     ledger: Ledger = field(factory=Ledger, kw_only=True)
     limits: Limits = field(default=DEFAULT_LIMITS, kw_only=True)
@@ -246,7 +250,9 @@ class TagScrubber(Stage[Event, Event]):
         elif found is not None:
             if found.mended:
                 self.ledger.record(NAME, "text", "mended", "the JSON of a call")
-            self._writer.call(ToolUseBlock(self._ids.unique(found.id), found.name), found.arguments, out)
+            kind = ToolKind.CUSTOM if found.name in self.freeform else ToolKind.FUNCTION
+            arguments = input_of(found.arguments) if kind is ToolKind.CUSTOM else found.arguments
+            self._writer.call(ToolUseBlock(self._ids.unique(found.id), found.name, kind), arguments, out)
             self._recovered = True
             self.outcome.recovered += 1
 
