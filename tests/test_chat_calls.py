@@ -6,7 +6,15 @@ from typing import Any
 import pytest
 
 from pipeline.errors import LimitExceeded, UpstreamError
-from pipeline.events import ArgumentsDelta, BlockStart, BlockStop, Event, ToolKind, ToolUseBlock
+from pipeline.events import (
+    ArgumentsDelta,
+    BlockStart,
+    BlockStop,
+    Event,
+    RedactedReasoningBlock,
+    ToolKind,
+    ToolUseBlock,
+)
 from pipeline.ledger import Ledger
 from pipeline.limits import Limits
 from stages.dialects.chat.calls import LEGACY, Calls, Fragment, exact_entries, fragments_of
@@ -287,6 +295,49 @@ def test_arguments_without_a_name_are_held_within_a_bound() -> None:
     spoken = Spoken(Limits(held_bytes=4))
     spoken.say(fragment(0, arguments="12"), fragment(1, arguments="34"))
     assert spoken.calls.held == 4
+
+
+# What must come back with a call
+
+SIGNED = {"google": {"thought_signature": "S"}}
+BEFORE = RedactedReasoningBlock('{"tool_calls":[{"extra_content":{"google":{"thought_signature":"S"}}}]}')
+
+
+def test_what_must_come_back_with_a_call_is_in_a_block_before_it() -> None:
+    spoken = Spoken()
+    assert spoken.say(fragment(0, "i", "f", "{}", extra_content=SIGNED)) == [
+        BlockStart(0, BEFORE),
+        BlockStop(0),
+        BlockStart(1, ToolUseBlock("i", "f")),
+        ArgumentsDelta(1, "{}"),
+    ]
+    assert spoken.say(fragment(0, arguments="", extra_content=SIGNED)) == []
+    assert list(spoken.ledger) == []
+
+
+def test_what_must_come_back_with_a_call_waits_for_its_name_within_the_bound() -> None:
+    spoken = Spoken()
+    assert spoken.say(fragment(0, arguments="{}", extra_content=SIGNED)) == []
+    assert spoken.calls.held == 2 + len(BEFORE.data)
+    assert spoken.say(fragment(0, "i", "f"))[0] == BlockStart(0, BEFORE)
+    assert spoken.calls.held == 0
+    with pytest.raises(LimitExceeded, match="more than 3 bytes"):
+        Spoken(Limits(held_bytes=3)).say(fragment(0, arguments="1", extra_content=SIGNED))
+
+
+def test_what_must_come_back_with_a_call_and_comes_behind_its_beginning_is_recorded() -> None:
+    spoken = Spoken()
+    assert spoken.say(fragment(0, "i", "f", ""), fragment(0, arguments="{}", extra_content=SIGNED))[1:] == [
+        ArgumentsDelta(0, "{}")
+    ]
+    assert [entry.path for entry in spoken.ledger] == ["tool_calls[].extra_content"]
+
+
+@pytest.mark.parametrize("extra", [{}, {"google": {}}, {"google": {"thought_signature": ""}}, {"n": 7}, "", 7, None])
+def test_an_extra_that_holds_nothing_makes_no_block(extra: Any) -> None:
+    spoken = Spoken()
+    assert spoken.say(fragment(0, "i", "f", extra_content=extra)) == [BlockStart(0, ToolUseBlock("i", "f"))]
+    assert list(spoken.ledger) == []
 
 
 # The quick way

@@ -232,13 +232,15 @@ class MessageWriter:
     def _calls(self, turn: Turn) -> list[JSON]:
         """The calls of a turn, each with what its provider sent to come back with it."""
         calls: list[JSON] = []
-        proof: JSON = {}
+        proofs: list[ReasoningPart] = []
         for part in turn.parts:
             if isinstance(part, ToolUsePart):
+                proof = _proof(self._opened(proofs.pop())) if proofs else {}
                 calls.append({**proof, **self._call(part)})
-                proof = {}
-            elif isinstance(part, ReasoningPart) and (piece := self._opened(part)) is not None and _CALLS in piece:
-                proof = _proof(piece)
+            elif isinstance(part, ReasoningPart) and _proof(self._opened(part)):
+                proofs.append(part)
+        for part in proofs:
+            self.ladder.lose("part reasoning", part.where)  # its call is gone
         return calls
 
     def _opened(self, part: ReasoningPart) -> Mapping[str, Any] | None:
@@ -279,9 +281,9 @@ class MessageWriter:
         return self.own(part, {"id": call, "type": "function", "function": function})
 
 
-def _proof(piece: Mapping[str, Any]) -> JSON:
+def _proof(piece: Mapping[str, Any] | None) -> JSON:
     """What goes back with the call that follows."""
-    calls = piece[_CALLS]
+    calls = None if piece is None else piece.get(_CALLS)
     first = calls[0] if isinstance(calls, list) and calls else None
     return {_PROOF: first[_PROOF]} if isinstance(first, Mapping) and _PROOF in first else {}
 
