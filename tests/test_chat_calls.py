@@ -1,5 +1,6 @@
 """Which fragment belongs to which call."""
 
+from collections.abc import Collection
 from itertools import count
 from typing import Any
 
@@ -24,9 +25,9 @@ from tests.support import call, chunk, fragment, payload
 class Spoken:
     """Calls, given entries of `tool_calls`, with what came of them."""
 
-    def __init__(self, limits: Limits | None = None) -> None:
+    def __init__(self, limits: Limits | None = None, offered: Collection[str] = ()) -> None:
         self.ledger = Ledger()
-        self.calls = Calls(self.ledger, limits or Limits(), count())
+        self.calls = Calls(self.ledger, limits or Limits(), count(), offered)
         self.out: list[Event] = []
 
     def say(self, *entries: dict[str, Any]) -> list[Event]:
@@ -143,6 +144,39 @@ def test_text_that_goes_on_with_the_arguments_is_the_same_calls(rest: dict[str, 
 
 def test_another_name_before_any_arguments_is_no_other_call() -> None:
     assert called(fragment(0, "i", "f", ""), fragment(0, None, "g", "{}")) == [("i", "f", "{}")]
+
+
+@pytest.mark.parametrize("pieces", [["re", "ad_file"], ["r", "ead", "_file"], ["read_", "file"]])
+def test_a_name_in_pieces_is_the_tools_that_was_offered(pieces: list[str]) -> None:
+    spoken = Spoken(offered={"read_file", "read_link", "write"})
+    first, *rest = pieces
+    assert spoken.say(fragment(0, "i", first, "")) == []
+    *between, last = rest
+    assert spoken.say(*(fragment(0, None, piece, "") for piece in between)) == []
+    assert spoken.say(fragment(0, None, last, "{"), fragment(0, arguments="}")) == [
+        BlockStart(0, ToolUseBlock("i", "read_file")),
+        ArgumentsDelta(0, "{"),
+        ArgumentsDelta(0, "}"),
+    ]
+
+
+def test_a_name_that_was_offered_is_whole_though_another_begins_with_it() -> None:
+    spoken = Spoken(offered={"read", "read_file"})
+    assert spoken.say(fragment(0, "i", "read", "")) == [BlockStart(0, ToolUseBlock("i", "read"))]
+
+
+def test_a_name_that_no_tool_has_waits_for_no_other_piece_once_its_arguments_come() -> None:
+    spoken = Spoken(offered={"read_file"})
+    assert spoken.say(fragment(0, "i", "read", "{}"))[0] == BlockStart(0, ToolUseBlock("i", "read"))
+    assert spoken.say(fragment(1, "j", "other", "")) == [BlockStart(1, ToolUseBlock("j", "other"))]
+
+
+@pytest.mark.parametrize("complete", [True, False])
+def test_a_name_whose_rest_never_comes_is_the_calls_at_the_end(complete: bool) -> None:
+    spoken = Spoken(offered={"read_file"})
+    assert spoken.say(fragment(0, "i", "read", "")) == []
+    spoken.calls.end(spoken.out, complete=complete)
+    assert spoken.out == [BlockStart(0, ToolUseBlock("i", "read")), BlockStop(0, complete)]
 
 
 def test_a_fragment_that_says_nothing_is_nothing() -> None:

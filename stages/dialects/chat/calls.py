@@ -1,7 +1,7 @@
 """Which fragment belongs to which call, and when a call may begin."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from attrs import define, field
@@ -137,6 +137,8 @@ class Calls:
     limits: Limits
     indexes: Iterator[int]
     """Where the message's block indexes come from."""
+    offered: Collection[str] = ()
+    """The names of the tools that the model may call: they tell a name that comes in pieces."""
     _held: int = field(init=False, default=0)
     _order: list[Call] = field(init=False, factory=list)
     _by_place: dict[int | str, Call] = field(init=False, factory=dict)
@@ -167,8 +169,8 @@ class Calls:
         if fragment.id and not call.id:
             call.id = fragment.id
             self._by_id.setdefault(call.id, []).append(call)
-        if fragment.name and not call.name:
-            call.name = fragment.name
+        if fragment.name and (not call.name or self._goes_on(call, fragment.name)):
+            call.name += fragment.name
         if fragment.proof not in ("", call.proof):
             self._prove(call, fragment.proof)
         text = self._halves.joined(call.number, fragment.text)
@@ -176,7 +178,7 @@ class Calls:
             call.spoken = True
         if text:
             self._speak(call, text, out)
-        elif call.index < 0 and call.name:
+        elif call.index < 0 and call.name and not self._is_part(call.name):
             self._begin(call, out)
 
     def go_on(self, entries: Any, out: list[Event]) -> bool:
@@ -204,6 +206,8 @@ class Calls:
         """
         halves = dict(self._halves.rest())
         for call in self._order:
+            if call.index < 0 and call.name:
+                self._begin(call, out)
             if call.index < 0:
                 if complete:
                     raise UpstreamError("a tool call came without a name", code="nameless_tool_call")
@@ -296,6 +300,15 @@ class Calls:
         if fragment.place is not None:
             self._by_place[fragment.place] = call
         return call
+
+    def _is_part(self, name: str) -> bool:
+        """Whether this can only be the beginning of a tool's name."""
+        return name not in self.offered and any(one.startswith(name) for one in self.offered)
+
+    def _goes_on(self, call: Call, name: str) -> bool:
+        """Whether this is the next piece of the name of a call that has not begun."""
+        whole = call.name + name
+        return call.index < 0 and (whole in self.offered or self._is_part(whole))
 
     def _speak(self, call: Call, text: str, out: list[Event]) -> None:
         """More arguments of a call: written once it has begun, kept before."""
