@@ -1,12 +1,21 @@
 """Which fragment belongs to which call."""
 
+from collections.abc import Collection
 from itertools import count
 from typing import Any
 
 import pytest
 
 from pipeline.errors import LimitExceeded, UpstreamError
-from pipeline.events import ArgumentsDelta, BlockStart, BlockStop, Event, ToolKind, ToolUseBlock
+from pipeline.events import (
+    ArgumentsDelta,
+    BlockStart,
+    BlockStop,
+    Event,
+    RedactedReasoningBlock,
+    ToolKind,
+    ToolUseBlock,
+)
 from pipeline.ledger import Ledger
 from pipeline.limits import Limits
 from stages.dialects.chat.calls import LEGACY, Calls, Fragment, exact_entries, fragments_of
@@ -16,9 +25,9 @@ from tests.support import call, chunk, fragment, payload
 class Spoken:
     """Calls, given entries of `tool_calls`, with what came of them."""
 
-    def __init__(self, limits: Limits | None = None) -> None:
+    def __init__(self, limits: Limits | None = None, offered: Collection[str] = ()) -> None:
         self.ledger = Ledger()
-        self.calls = Calls(self.ledger, limits or Limits(), count())
+        self.calls = Calls(self.ledger, limits or Limits(), count(), offered)
         self.out: list[Event] = []
 
     def say(self, *entries: dict[str, Any]) -> list[Event]:
@@ -145,6 +154,39 @@ def test_one_id_for_two_calls_without_a_place_is_two_calls() -> None:
     spoken.say(fragment(None, "f", "f", '{"x":1}'), fragment(None, "f", "f", '{"x":2}'))
     spoken.say(fragment(None, "f", "f", '{"x":2}'))
     assert spoken.whole() == [("f", "f", '{"x":1}'), ("f_2", "f", '{"x":2}{"x":2}')]
+
+
+@pytest.mark.parametrize("pieces", [["re", "ad_file"], ["r", "ead", "_file"], ["read_", "file"]])
+def test_a_name_in_pieces_is_the_tools_that_was_offered(pieces: list[str]) -> None:
+    spoken = Spoken(offered={"read_file", "read_link", "write"})
+    first, *rest = pieces
+    assert spoken.say(fragment(0, "i", first, "")) == []
+    *between, last = rest
+    assert spoken.say(*(fragment(0, None, piece, "") for piece in between)) == []
+    assert spoken.say(fragment(0, None, last, "{"), fragment(0, arguments="}")) == [
+        BlockStart(0, ToolUseBlock("i", "read_file")),
+        ArgumentsDelta(0, "{"),
+        ArgumentsDelta(0, "}"),
+    ]
+
+
+def test_a_name_that_was_offered_is_whole_though_another_begins_with_it() -> None:
+    spoken = Spoken(offered={"read", "read_file"})
+    assert spoken.say(fragment(0, "i", "read", "")) == [BlockStart(0, ToolUseBlock("i", "read"))]
+
+
+def test_a_name_that_no_tool_has_waits_for_no_other_piece_once_its_arguments_come() -> None:
+    spoken = Spoken(offered={"read_file"})
+    assert spoken.say(fragment(0, "i", "read", "{}"))[0] == BlockStart(0, ToolUseBlock("i", "read"))
+    assert spoken.say(fragment(1, "j", "other", "")) == [BlockStart(1, ToolUseBlock("j", "other"))]
+
+
+@pytest.mark.parametrize("complete", [True, False])
+def test_a_name_whose_rest_never_comes_is_the_calls_at_the_end(complete: bool) -> None:
+    spoken = Spoken(offered={"read_file"})
+    assert spoken.say(fragment(0, "i", "read", "")) == []
+    spoken.calls.end(spoken.out, complete=complete)
+    assert spoken.out == [BlockStart(0, ToolUseBlock("i", "read")), BlockStop(0, complete)]
 
 
 def test_a_fragment_that_says_nothing_is_nothing() -> None:
@@ -297,6 +339,49 @@ def test_arguments_without_a_name_are_held_within_a_bound() -> None:
     spoken = Spoken(Limits(held_bytes=4))
     spoken.say(fragment(0, arguments="12"), fragment(1, arguments="34"))
     assert spoken.calls.held == 4
+
+
+# What must come back with a call
+
+SIGNED = {"google": {"thought_signature": "S"}}
+BEFORE = RedactedReasoningBlock('{"tool_calls":[{"extra_content":{"google":{"thought_signature":"S"}}}]}')
+
+
+def test_what_must_come_back_with_a_call_is_in_a_block_before_it() -> None:
+    spoken = Spoken()
+    assert spoken.say(fragment(0, "i", "f", "{}", extra_content=SIGNED)) == [
+        BlockStart(0, BEFORE),
+        BlockStop(0),
+        BlockStart(1, ToolUseBlock("i", "f")),
+        ArgumentsDelta(1, "{}"),
+    ]
+    assert spoken.say(fragment(0, arguments="", extra_content=SIGNED)) == []
+    assert list(spoken.ledger) == []
+
+
+def test_what_must_come_back_with_a_call_waits_for_its_name_within_the_bound() -> None:
+    spoken = Spoken()
+    assert spoken.say(fragment(0, arguments="{}", extra_content=SIGNED)) == []
+    assert spoken.calls.held == 2 + len(BEFORE.data)
+    assert spoken.say(fragment(0, "i", "f"))[0] == BlockStart(0, BEFORE)
+    assert spoken.calls.held == 0
+    with pytest.raises(LimitExceeded, match="more than 3 bytes"):
+        Spoken(Limits(held_bytes=3)).say(fragment(0, arguments="1", extra_content=SIGNED))
+
+
+def test_what_must_come_back_with_a_call_and_comes_behind_its_beginning_is_recorded() -> None:
+    spoken = Spoken()
+    assert spoken.say(fragment(0, "i", "f", ""), fragment(0, arguments="{}", extra_content=SIGNED))[1:] == [
+        ArgumentsDelta(0, "{}")
+    ]
+    assert [entry.path for entry in spoken.ledger] == ["tool_calls[].extra_content"]
+
+
+@pytest.mark.parametrize("extra", [{}, {"google": {}}, {"google": {"thought_signature": ""}}, {"n": 7}, "", 7, None])
+def test_an_extra_that_holds_nothing_makes_no_block(extra: Any) -> None:
+    spoken = Spoken()
+    assert spoken.say(fragment(0, "i", "f", extra_content=extra)) == [BlockStart(0, ToolUseBlock("i", "f"))]
+    assert list(spoken.ledger) == []
 
 
 # The quick way

@@ -10,7 +10,7 @@ from tests.exchange import ASKED, Got, answered, opened, route, sent
 from tests.interleaved import FIRST, SCRIPTS, SECOND, TIME, WEATHER
 from tests.support import events_of
 
-UPSTREAMS = ["chat"]
+UPSTREAMS = [*SCRIPTS]
 """The upstreams that are shown. Each has a script."""
 
 TOOLS = [{"name": name, "input_schema": {"type": "object"}} for name in (WEATHER[1], TIME[1])]

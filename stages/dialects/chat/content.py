@@ -144,9 +144,6 @@ def unread_members(delta: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     for name in REASONING:
         if isinstance(said := delta.get(name), dict) and said.get("signature"):
             yield f"choices[].delta.{name}.signature", OPAQUE
-    for call in _list(delta.get("tool_calls")):
-        if isinstance(call, dict) and call.get("extra_content"):
-            yield "choices[].delta.tool_calls[].extra_content", "no event carries it"
 
 
 def _replay(detail: Mapping[str, Any]) -> str:
