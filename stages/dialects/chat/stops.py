@@ -29,3 +29,17 @@ is recorded."""
 
 CUTTING: Final = frozenset({StopReason.MAX_TOKENS, StopReason.CONTEXT_WINDOW, StopReason.REFUSAL})
 """The stop reasons at which a call may be unfinished."""
+
+FINISH: Final[dict[StopReason, bytes]] = {
+    StopReason.MAX_TOKENS: b"length",
+    StopReason.CONTEXT_WINDOW: b"length",
+    StopReason.REFUSAL: b"content_filter",
+}
+"""What is written for a stop reason. For the others it depends on what was written: tool calls, or only text."""
+
+UNSAID: Final[dict[StopReason, str]] = {
+    StopReason.STOP_SEQUENCE: "Chat does not tell that a stop sequence ended it",
+    StopReason.PAUSE_TURN: "Chat does not tell that the turn is to go on",
+    StopReason.CONTEXT_WINDOW: "Chat tells one limit from another by no word",
+}
+"""Stop reasons that are lost in part."""
