@@ -154,9 +154,11 @@ def error_body(error: StreamError) -> dict[str, Any]:
     Its words say the class. The provider's own code stands in it unless that says another class, or says none where
     there is a code that clients know.
     """
-    code, due = error.code, CODES.get(error.kind, "")
-    if KINDS.get(code.lower(), None if due else error.kind) is not error.kind:
-        code = due
+    code = error.code
+    if (due := CODES.get(error.kind)) is not None:
+        code = code if KINDS.get(code.lower()) is error.kind else due
+    elif failure({"code": code}, {}, KINDS).kind not in (error.kind, ErrorKind.API):
+        code = ""
     kind = TYPES.get(error.kind, "server_error")
     return {
         "error": {"message": error.message or "the upstream failed", "type": kind, "param": None, "code": code or None}
