@@ -255,7 +255,7 @@ def test_two_items_of_reasoning_are_parted_by_a_blank_line() -> None:
     events: list[Event] = []
     for index, text in enumerate(("a", "", "b")):
         events += [BlockStart(index, ITEM), ReasoningDelta(index, text), BlockStop(index)]
-    assert [one["reasoning_content"] for one in deltas(*events)] == ["a", "\n\n", "b"]
+    assert [one["reasoning_content"] for one in deltas(*events)] == ["a", "\n\nb"]
 
 
 def test_redacted_reasoning_is_a_detail_of_its_own() -> None:

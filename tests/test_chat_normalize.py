@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.dialect import RequestFacts
-from pipeline.errors import ClientError, ErrorKind, LimitExceeded, UpstreamError
+from pipeline.errors import ErrorKind, LimitExceeded, UpstreamError
 from pipeline.events import (
     AnnotationDelta,
     ArgumentsDelta,
@@ -736,18 +736,16 @@ def test_what_waits_for_a_name_is_held_within_a_bound() -> None:
 # The dialect's object
 
 
-def test_the_dialect_hands_out_a_normalizer_and_no_encoder() -> None:
+def test_the_dialect_hands_out_a_normalizer() -> None:
     facts = DIALECT.facts({"model": "m"})
-    assert facts == RequestFacts(model="m", stream=False)
-    assert DIALECT.facts({"model": 7, "stream": True}) == RequestFacts()
+    assert facts == RequestFacts(model="m", stream=False, include_usage=False)
+    assert DIALECT.facts({"model": 7, "stream": True, "stream_options": {"include_usage": True}}) == RequestFacts()
     ledger = Ledger()
     stage = DIALECT.normalizer(facts=facts, ledger=ledger, limits=DEFAULT_LIMITS)
     assert play(stage, frame(DONE))[0][0] == MessageStart("", "m")
     assert len(ledger) == 1
     assert list(DIALECT.sentinels) == [b"[DONE]"]
     assert DIALECT.name == "chat"
-    with pytest.raises(ClientError):
-        DIALECT.encoder(facts=facts, ledger=ledger, limits=DEFAULT_LIMITS)
 
 
 @given(

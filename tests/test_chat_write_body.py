@@ -187,20 +187,26 @@ MESSAGES = st.builds(
 
 
 def flat(content: tuple[Content, ...], cutting: bool = False) -> Json:
-    """What Chat can say of a message's content: each kind by itself, the reasoning of items a blank line apart.
+    """What Chat can say of a message's content: each kind by itself.
 
     `cutting`: it ended in a way that may have cut a call, and no call of it is said to be whole.
     """
     thoughts = [one for one in content if isinstance(one, Reasoning)]
-    joints = ["\n\n" if at and not one.splittable else "" for at, one in enumerate(thoughts)]
     return {
-        "reasoning": "".join(joint + one.text for joint, one in zip(joints, thoughts, strict=True)),
+        "reasoning": "".join(one.text for one in thoughts),
         "signatures": [one.signature for one in thoughts if one.signature],
         "redacted": [one.data for one in content if isinstance(one, RedactedReasoning)],
         "text": "".join(one.text for one in content if isinstance(one, Text)),
         "refusal": "".join(one.text for one in content if isinstance(one, Refusal)),
         "calls": [evolve(one, complete=not cutting) for one in content if isinstance(one, ToolUse)],
     }
+
+
+def shown(content: tuple[Content, ...]) -> str:
+    """The reasoning that a client shows: items stand a blank line apart."""
+    thoughts = [one for one in content if isinstance(one, Reasoning)]
+    joints = ["\n\n" if at and not one.splittable else "" for at, one in enumerate(thoughts)]
+    return "".join(joint + one.text for joint, one in zip(joints, thoughts, strict=True))
 
 
 def unwrapped(name: str, proof: str) -> str:
@@ -213,7 +219,6 @@ def back(content: tuple[Content, ...]) -> Json:
     """The same of what came back, whose proofs are details now."""
     told = flat(content)
     told["calls"] = [one for one in content if isinstance(one, ToolUse)]
-    told["reasoning"] = "".join(one.text for one in content if isinstance(one, Reasoning))
     told["signatures"] = [unwrapped("signature", proof) for proof in told["signatures"]]
     told["redacted"] = [unwrapped("data", proof) for proof in told["redacted"]]
     return told
@@ -260,9 +265,9 @@ def test_the_whole_answer_says_what_the_stream_of_it_does(given: Message) -> Non
     whole = body.write(given, ledger=ledger)
     read = body.read(dumps(whole), facts=RequestFacts(), ledger=Ledger(), limits=DEFAULT_LIMITS)
     told, due = back(read.content), flat(given.content, given.stop_reason in CUTTING)
-    if due["signatures"] or due["redacted"]:  # then it is the details that are read: the parts of reasoning, apart
-        items = [one.text for one in given.content if isinstance(one, Reasoning) and not one.splittable]
-        due["reasoning"] = "".join(items) or due["reasoning"]
+    items = [one.splittable for one in given.content if isinstance(one, Reasoning)]
+    if len(set(items)) > 1:  # what may be signed and what may not: the details tell only of the one
+        del told["reasoning"], due["reasoning"]
     assert told == due
     assert (read.id, read.model, read.usage) == (given.id, given.model, given.usage)
     assert read.stop_reason is stops(given)
@@ -287,6 +292,7 @@ def test_a_client_makes_of_the_stream_what_the_whole_answer_says(given: Message)
                 calls[call["index"]]["text"] += inner.get("arguments", "") + inner.get("input", "")
     told = body.write(given)["choices"][0]["message"]
     assert whole == {name: told.get(name) or "" for name in whole}
+    assert whole["reasoning_content"] == shown(given.content)
     inners = [call.get("function") or call.get("custom") for call in told.get("tool_calls", ())]
     assert calls == [
         {"name": inner["name"], "text": inner.get("arguments", "") + inner.get("input", "")} for inner in inners

@@ -41,6 +41,7 @@ from pipeline.jsontext import dumps
 from pipeline.ledger import Ledger
 from pipeline.stage import Stage
 from pipeline.toolnames import NO_MAP
+from stages.dialects.chat.content import JOINT
 from stages.dialects.chat.errors import error_body
 from stages.dialects.chat.normalize import DONE
 from stages.dialects.chat.notes import Notes
@@ -59,9 +60,6 @@ TAIL: Final = b',"finish_reason":null}]}'
 
 SAID: dict[type[Event], bytes] = {TextDelta: b'{"content":', RefusalDelta: b'{"refusal":'}
 """How the delta of each class of text begins."""
-
-JOINT: Final = "\n\n"
-"""What stands between the reasoning of two items."""
 
 
 @define
@@ -219,15 +217,13 @@ class ChatEncoder(Stage[Event, Frame]):
         opened = self._block(event)
         if not isinstance(opened.block, ReasoningBlock) or not event.text:
             return
-        item = not opened.block.splittable
-        if item and self._thought and not opened.spoken:
-            self._write({"reasoning_content": JOINT}, out)
-        opened.spoken = self._thought = True
-        if item:
-            detail = self._placed(opened, {"type": "reasoning.text", "text": event.text})
-            self._write({"reasoning_content": event.text, "reasoning_details": [detail]}, out)
-        else:
+        if opened.block.splittable:
             self._write_plain(event, event.text, b'{"reasoning_content":', b"}", out)
+        else:
+            joint = JOINT if self._thought and not opened.spoken else ""
+            detail = self._placed(opened, {"type": "reasoning.text", "text": event.text})
+            self._write({"reasoning_content": joint + event.text, "reasoning_details": [detail]}, out)
+        opened.spoken = self._thought = True
 
     def _signature(self, event: SignatureDelta, out: list[Frame]) -> None:
         self._detail(self._block(event), {"type": "reasoning.text", "signature": event.signature}, out)

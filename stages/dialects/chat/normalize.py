@@ -44,6 +44,7 @@ from stages.dialects.chat.content import (
     Repeats,
     detailed_reasoning,
     details_of,
+    items_of,
     pieces_of,
     reasoning_of,
     said_alone,
@@ -238,7 +239,9 @@ class ChatNormalizer(Stage[Frame, Event]):
         """One delta in the order that holds within it: reasoning, text, refusal, calls."""
         pieces = pieces_of(delta, self.ledger, whole=self.whole)
         details = details_of(delta)
-        if not any(kind == "reasoning" for kind, _ in (*details, *pieces)):
+        if not details and (items := items_of(delta)):
+            self._write_items(items, out)
+        elif not any(kind == "reasoning" for kind, _ in (*details, *pieces)):
             self._write_reasoning(reasoning_of(delta) or self._repeats.new(detailed_reasoning(delta)), out)
         for kind, text in (*details, *pieces):
             _WRITE[kind](self, text, out)
@@ -270,6 +273,14 @@ class ChatNormalizer(Stage[Frame, Event]):
             if self._reasoning < 0:
                 self._reasoning = self._open(ReasoningBlock(), out)
             out.append(ReasoningDelta(self._reasoning, text))
+
+    def _write_items(self, items: Sequence[str], out: list[Event]) -> None:
+        """Reasoning of several items, each in a block of its own; the first goes on with what was said last."""
+        for at, text in enumerate(items):
+            if at and self._reasoning >= 0:
+                out.append(BlockStop(self._reasoning))
+                self._reasoning = -1
+            self._write_reasoning(text, out)
 
     def _write_signature(self, proof: str, out: list[Event]) -> None:
         """The proof of the reasoning said last, which is whole now."""
