@@ -230,7 +230,8 @@ class SSEDecoder(Stage[bytes, Frame]):
 class SSEEncoder(Stage[Frame, bytes]):
     """The frames of one call are one bytes object of whole events, LF at every line's end.
 
-    Data that holds line ends is written as several data lines. A frame without data is nothing on the wire.
+    Data that holds line ends is written as several data lines. A frame without data is what it came as: a comment,
+    or nothing.
 
     Raises `StageError` if an event name holds a line end.
     """
@@ -247,6 +248,8 @@ class SSEEncoder(Stage[Frame, bytes]):
         for frame in items:
             data = frame.data
             if not data:
+                if frame.raw:
+                    out.append(frame.raw)
                 continue
             if LF in data or CR in data:
                 data = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n").replace(b"\n", b"\ndata: ")

@@ -1,51 +1,50 @@
-"""What the Chat normalizer makes of frames."""
+"""A Chat stream as our encoder writes it, read as strictly as can be."""
 
+import json
+from collections.abc import Sequence
 from typing import Any
 
-from pipeline.errors import ErrorKind
-from pipeline.events import (
-    Carry,
-    Event,
-    MessageDelta,
-    MessageStart,
-    MessageStop,
-    StopReason,
-    StreamError,
-)
+from pipeline.events import Event, Frame, MessageDelta, MessageStart, MessageStop, StopReason
 from pipeline.testing import EOF, play
-from stages.dialects.chat.normalize import ChatNormalizer
-from tests.support import (
-    DONE,
-    finish,
-    frame,
-)
+from stages.dialects.chat.encode import ChatEncoder
 
-START = MessageStart("c1", "m")
-CUT = StreamError(ErrorKind.CUT, "the upstream ended before its finish", "stream_cut", retryable=True)
+Json = dict[str, Any]
+
+START = MessageStart("chatcmpl-1", "m")
 END: list[Event] = [MessageDelta(StopReason.END_TURN), MessageStop()]
+ROLE: Json = {"role": "assistant", "content": None}
 
 
-def normalized(*items: Any, stage: ChatNormalizer | None = None) -> list[list[Event]]:
-    """What each frame, and then the end, makes."""
-    return play(stage or ChatNormalizer(), *map(frame, items), EOF)
+def encoder(**options: Any) -> ChatEncoder:
+    """A fresh one, whose clock stands still."""
+    return ChatEncoder(clock=lambda: 7.9, **options)
 
 
-def events(*items: Any, stage: ChatNormalizer | None = None) -> list[Event]:
-    """All that a stream makes, but for frames that bring nothing."""
-    steps = normalized(*items, stage=stage)
-    return [event for step in steps for event in step if not isinstance(event, Carry)]
+def told(*events: Event, stage: ChatEncoder | None = None) -> list[Any]:
+    """The chunks that these events are written as, and `[DONE]`."""
+    return payloads([frame for step in play(stage or encoder(), *events, EOF) for frame in step])
 
 
-def said(*items: Any) -> list[Event]:
-    """What stands between the start and the end."""
-    made = events(*items, finish(), DONE)
-    assert isinstance(made[0], MessageStart)
-    assert isinstance(made[-1], MessageStop)
-    return made[1:-2]
+def payloads(frames: Sequence[Frame]) -> list[Any]:
+    """What frames say; none has a name. Comments say nothing."""
+    assert not any(frame.name for frame in frames)
+    return ["[DONE]" if frame.data == b"[DONE]" else json.loads(frame.data) for frame in frames if frame.data]
 
 
-def lost(*items: Any) -> set[tuple[str, str]]:
-    """What is recorded of a stream: path and action."""
-    stage = ChatNormalizer()
-    events(*items, finish(), DONE, stage=stage)
-    return {(entry.path, entry.action) for entry in stage.ledger}
+def deltas(*events: Event, stage: ChatEncoder | None = None) -> list[Json]:
+    """What is written between the role and the finish of a message."""
+    chunks = told(START, *events, *END, stage=stage)
+    assert chunks.pop() == "[DONE]"
+    choices = [chunk["choices"][0] for chunk in chunks if chunk["choices"]]
+    assert choices[0] == {"index": 0, "delta": ROLE, "finish_reason": None}
+    assert all(choice["finish_reason"] is None for choice in choices[:-1])
+    assert choices[-1]["delta"] == {}
+    return [choice["delta"] for choice in choices[1:-1]]
+
+
+def finish(*events: Event, stage: ChatEncoder | None = None) -> str:
+    """The finish reason of a message that ends so."""
+    *_, last, done = told(START, *events, MessageStop(), stage=stage)
+    assert done == "[DONE]"
+    reason: str = last["choices"][0]["finish_reason"]
+    return reason

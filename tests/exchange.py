@@ -2,6 +2,9 @@
 
 import json
 from collections.abc import Mapping, Sequence
+from functools import reduce
+from itertools import pairwise
+from operator import or_
 from typing import Any
 
 from attrs import define, field
@@ -83,6 +86,26 @@ class Got:
         assert parsed["type"] == "error"
         error: dict[str, Any] = parsed["error"]
         return error
+
+
+def opened_over(way: Sequence[str], stream: bool = True, **members: Any) -> list[Exchange]:
+    """Exchanges begun by a Messages client over the dialects of `way`: each one's request is the next one's to read."""
+    exchanges: list[Exchange] = []
+    body = json.dumps({**ASKED, "stream": stream, **members}).encode()
+    for client, upstream in pairwise(["messages", *way]):
+        exchanges.append(route(client=client, upstream=upstream).open(body))
+        body = exchanges[-1].request.body
+    return exchanges
+
+
+def answered_over(exchanges: Sequence[Exchange], *reads: bytes) -> "Got":
+    """What the client gets of an answer that comes down through all: one chain, since both ends of each are bytes."""
+    replies = [exchange.reply(200, {}) for exchange in exchanges]
+    chain: Any = reduce(or_, [reply.chain for reply in reversed(replies)])
+    got = Got(exchanges[0], out=[b"".join(chain.receive([read])) for read in reads])
+    got.out.append(b"".join(chain.receive_eof()))
+    got.head = replies[0].head
+    return got
 
 
 def answered(

@@ -25,7 +25,7 @@ from pipeline.limits import Limits
 from pipeline.testing import EOF, play
 from stages.dialects.chat.normalize import ChatNormalizer
 from stages.dialects.chat.stops import STOP_REASONS
-from tests.chat_stream import CUT, END, START, events, lost, normalized
+from tests.chat_read import CUT, END, START, events, lost, normalized
 from tests.support import (
     DONE,
     call,

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.dialect import RequestFacts
-from pipeline.errors import ClientError, UpstreamError
+from pipeline.errors import UpstreamError
 from pipeline.events import (
     AnnotationDelta,
     ArgumentsDelta,
@@ -35,7 +35,7 @@ from pipeline.limits import DEFAULT_LIMITS
 from pipeline.testing import check_stage, play
 from stages.dialects.chat import DIALECT
 from stages.dialects.chat.normalize import ChatNormalizer
-from tests.chat_stream import START, events, lost, normalized, said
+from tests.chat_read import START, events, lost, normalized, said
 from tests.support import (
     DONE,
     Chance,
@@ -460,18 +460,16 @@ def test_half_a_character_alone_is_replaced_at_the_end(name: str, kind: type[Eve
 # The dialect's object
 
 
-def test_the_dialect_hands_out_a_normalizer_and_no_encoder() -> None:
+def test_the_dialect_hands_out_a_normalizer() -> None:
     facts = DIALECT.facts({"model": "m"})
-    assert facts == RequestFacts(model="m", stream=False)
-    assert DIALECT.facts({"model": 7, "stream": True}) == RequestFacts()
+    assert facts == RequestFacts(model="m", stream=False, include_usage=False)
+    assert DIALECT.facts({"model": 7, "stream": True, "stream_options": {"include_usage": True}}) == RequestFacts()
     ledger = Ledger()
     stage = DIALECT.normalizer(facts=facts, ledger=ledger, limits=DEFAULT_LIMITS)
     assert play(stage, frame(DONE))[0][0] == MessageStart("", "m")
     assert len(ledger) == 1
     assert list(DIALECT.sentinels) == [b"[DONE]"]
     assert DIALECT.name == "chat"
-    with pytest.raises(ClientError):
-        DIALECT.encoder(facts=facts, ledger=ledger, limits=DEFAULT_LIMITS)
 
 
 @given(

@@ -123,3 +123,35 @@ def test_a_proof_that_belongs_to_a_call_goes_back_with_that_call(stream: bool) -
     exchange = opened(messages=[*ASKED["messages"], *turns])
     (again,) = sent(exchange)["messages"][1]["tool_calls"]
     assert (again["id"], again["extra_content"]) == ("i", PROOF)
+
+
+def test_items_of_reasoning_that_we_wrote_a_blank_line_apart_are_read_apart() -> None:
+    def item(said: str, text: str, at: int) -> dict[str, Any]:
+        return chunk(
+            {"reasoning_content": said, "reasoning_details": [{"type": "reasoning.text", "text": text, "index": at}]}
+        )
+
+    assert made(item("A", "A", 0), item("\n\nB", "B", 1), item("b", "b", 1), item("\n\nc", "\n\nc", 1)) == [
+        BlockStart(0, ReasoningBlock()),
+        ReasoningDelta(0, "A"),
+        BlockStop(0),
+        BlockStart(1, ReasoningBlock()),
+        ReasoningDelta(1, "B"),
+        ReasoningDelta(1, "b"),
+        ReasoningDelta(1, "\n\nc"),
+    ]
+    assert made(item("\n\nB", "B", 0))[:2] == [BlockStart(0, ReasoningBlock()), ReasoningDelta(0, "B")]
+
+
+def test_items_of_reasoning_in_one_chunk_are_read_apart() -> None:
+    both = {"reasoning_content": "A\n\nB", "reasoning_details": [{"text": "A"}, {"text": "B"}]}
+    assert [event for event in made(chunk(both)) if isinstance(event, ReasoningDelta)] == [
+        ReasoningDelta(0, "A"),
+        ReasoningDelta(1, "B"),
+    ]
+
+
+@pytest.mark.parametrize("details", [None, [], {}, [{"text": "c"}], [{"text": "B"}, {"text": ""}], [5], [{"text": 5}]])
+def test_reasoning_that_begins_with_blanks_of_its_own_keeps_them(details: Any) -> None:
+    said = chunk({"reasoning_content": "\n\nB", "reasoning_details": details})
+    assert made(said)[1:] == [ReasoningDelta(0, "\n\nB")]

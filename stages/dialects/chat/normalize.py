@@ -45,11 +45,13 @@ from stages.dialects.chat.content import (
     Repeats,
     detailed_reasoning,
     details_of,
+    items_of,
     pieces_of,
     reasoning_of,
     said_alone,
     text_alone,
     unread_members,
+    word_of,
 )
 from stages.dialects.chat.errors import FAILING, error_in, failed_finish
 from stages.dialects.chat.stops import STOP_REASONS, finish_of, is_ending
@@ -204,17 +206,8 @@ class ChatNormalizer(Stage[Frame, Event]):
         if not (name or model or chunk.get("choices")):
             return
         self._started = True
-        out.append(
-            MessageStart(self._word(name), self._word(model) or self.facts.model, self._usage or self.facts.usage)
-        )
-
-    def _word(self, value: Any) -> str:
-        """An id or a model's name; an odd one is none."""
-        if isinstance(value, str) and len(value) <= self.limits.id_chars:
-            return value
-        if value is not None:
-            self.ledger.record("ChatNormalizer", "id, model", "ignored", "no text, or a long one")
-        return ""
+        name, model = (word_of(word, self.ledger, self.limits) for word in (name, model))
+        out.append(MessageStart(name, model or self.facts.model, self._usage or self.facts.usage))
 
     def _choices(self, chunk: Mapping[str, Any], frame: Frame, out: list[Event], failing: bool = False) -> None:
         choices = chunk.get("choices")
@@ -263,7 +256,9 @@ class ChatNormalizer(Stage[Frame, Event]):
         """One delta in the order that holds within it: reasoning, text, refusal, calls."""
         pieces = pieces_of(delta, self.ledger, whole=self.whole)
         details = details_of(delta)
-        if not any(kind == "reasoning" for kind, _ in (*details, *pieces)):
+        if not details and (items := items_of(delta)):
+            self._write_items(items, out)
+        elif not any(kind == "reasoning" for kind, _ in (*details, *pieces)):
             self._write_reasoning(reasoning_of(delta) or self._repeats.new(detailed_reasoning(delta)), out)
         for kind, text in (*details, *pieces):
             _WRITE[kind](self, text, out)
@@ -283,20 +278,26 @@ class ChatNormalizer(Stage[Frame, Event]):
             self.ledger.record("ChatNormalizer", path, "dropped", reason)
 
     def _write_text(self, text: str, out: list[Event]) -> None:
-        if self._halves.odd or not text.isascii():
-            text = self._halves.joined("text", text)
+        text = self._halves.joined("text", text)
         if text:
             if self._text < 0:
                 self._text = self._open(TextBlock(), out)
             out.append(TextDelta(self._text, text))
 
     def _write_reasoning(self, text: str, out: list[Event]) -> None:
-        if self._halves.odd or not text.isascii():
-            text = self._halves.joined("reasoning", text)
+        text = self._halves.joined("reasoning", text)
         if text:
             if self._reasoning < 0:
                 self._reasoning = self._open(ReasoningBlock(), out)
             out.append(ReasoningDelta(self._reasoning, text))
+
+    def _write_items(self, items: Sequence[str], out: list[Event]) -> None:
+        """Reasoning of several items, each in a block of its own; the first goes on with what was said last."""
+        for at, text in enumerate(items):
+            if at and self._reasoning >= 0:
+                out.append(BlockStop(self._reasoning))
+                self._reasoning = -1
+            self._write_reasoning(text, out)
 
     def _write_signature(self, proof: str, out: list[Event]) -> None:
         """The proof of the reasoning said last, which is whole now."""

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 from pipeline.events import StopReason
 from pipeline.ledger import Ledger
@@ -29,6 +29,20 @@ STOP_REASONS: dict[str, StopReason] = {
 }
 """Finish reasons of every vendor, in lower case, without what follows a colon. One that is not here ends the turn, and
 is recorded."""
+
+FINISH: Final[dict[StopReason, bytes]] = {
+    StopReason.MAX_TOKENS: b"length",
+    StopReason.CONTEXT_WINDOW: b"length",
+    StopReason.REFUSAL: b"content_filter",
+}
+"""What is written for a stop reason. For the others it depends on what was written: tool calls, or only text."""
+
+UNSAID: Final[dict[StopReason, str]] = {
+    StopReason.STOP_SEQUENCE: "Chat does not tell that a stop sequence ended it",
+    StopReason.PAUSE_TURN: "Chat does not tell that the turn is to go on",
+    StopReason.CONTEXT_WINDOW: "Chat tells one limit from another by no word",
+}
+"""Stop reasons that are lost in part."""
 
 _TOKEN = re.compile(r"<\|.*\|>|</?s>", re.DOTALL)
 
