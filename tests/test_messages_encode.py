@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 
 from pipeline.dialect import RequestFacts
-from pipeline.errors import ClientError, ErrorKind, StageError
+from pipeline.errors import ErrorKind, StageError
 from pipeline.events import (
     AnnotationDelta,
     ArgumentsDelta,
@@ -379,7 +379,7 @@ def test_events_out_of_order_are_a_fault_named_with_what_was_made_before(events:
 # The dialect's object
 
 
-def test_the_dialect_hands_out_an_encoder_and_no_normalizer() -> None:
+def test_the_dialect_hands_out_an_encoder() -> None:
     facts = DIALECT.facts({"model": "m"})
     assert facts == RequestFacts(model="m", stream=False)
     assert DIALECT.facts({"model": 7, "stream": True}) == RequestFacts()
@@ -387,6 +387,4 @@ def test_the_dialect_hands_out_an_encoder_and_no_normalizer() -> None:
     stage = DIALECT.encoder(facts=facts, ledger=ledger, limits=DEFAULT_LIMITS)
     play(stage, BlockStart(0, TextBlock()), AnnotationDelta(0, {}))
     assert len(ledger) == 1
-    assert (DIALECT.name, list(DIALECT.sentinels)) == ("messages", [])
-    with pytest.raises(ClientError):
-        DIALECT.normalizer(facts=facts, ledger=ledger, limits=DEFAULT_LIMITS)
+    assert (DIALECT.name, list(DIALECT.sentinels)) == ("messages", [b"[DONE]"])
