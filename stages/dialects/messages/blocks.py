@@ -114,6 +114,11 @@ class SpokenPart(Part):
     make: type[TextDelta] | type[ReasoningDelta] | type[ArgumentsDelta] = TextDelta
     halves: Halves = field(init=False, factory=Halves)
 
+    @property
+    def goes_on(self) -> bool:
+        """Whether more may come."""
+        return not self.stopped
+
     def say(self, text: str, out: list[Event]) -> None:
         """More of it."""
         if text := self.halves.joined("", text):
@@ -199,6 +204,11 @@ class CallPart(SpokenPart):
     _told: bool = field(init=False, default=False)
     """The server said that it has ended."""
 
+    @property
+    def goes_on(self) -> bool:
+        """Whether more may come: not behind the server's word."""
+        return not self._told
+
     def say(self, text: str, out: list[Event]) -> None:
         """More of its input; behind its end there is none."""
         if not self._told:
@@ -251,7 +261,7 @@ class HostedPart(Part):
 
     def add(self, kind: str, delta: Mapping[str, Any]) -> None:
         """More of it."""
-        self._hold(sum(size_of(value) for value in delta.values() if isinstance(value, str)))
+        self._hold(sum(size_of(value) for name, value in delta.items() if name != "type" and isinstance(value, str)))
         if kind == INPUT and isinstance(piece := delta.get(MEMBERS[INPUT]), str):
             self._input.append(piece)
             return

@@ -63,7 +63,7 @@ class Content:
         return self._of(key, HostedPart)
 
     def say(self, key: int | None, kind: str, text: str, out: list[Event]) -> SpokenPart | None:
-        """More of the text that a delta of that kind goes on; where that is, or None if nowhere.
+        """More of the text that a delta of that kind goes on. The block whose text may go on without thought, if any.
 
         Raises `UpstreamError` for the input of a call that never began.
         """
@@ -77,7 +77,7 @@ class Content:
         else:
             part = self.text(key, out) if kind == TEXT else self._thinking(key, out)
         part.say(text, out)
-        return part
+        return part if part.goes_on else None
 
     def text(self, key: int | None, out: list[Event]) -> TextPart:
         """The text that a delta goes on, or begins."""
