@@ -243,6 +243,14 @@ def test_a_server_block_of_this_dialect_is_shown_as_it_is() -> None:
     assert made[1] == delta(0, type="input_json_delta", partial_json="{}")
 
 
+def test_a_citation_is_a_delta_of_its_text() -> None:
+    note = {"type": "char_location", "cited_text": "x"}
+    stage = MessagesEncoder()
+    made = encoded(BlockStart(0, TextBlock()), AnnotationDelta(0, note), TextDelta(0, "a"), stage=stage)
+    assert made[1:] == [delta(0, type="citations_delta", citation=note), delta(0, type="text_delta", text="a")]
+    assert len(stage.ledger) == 0
+
+
 def test_citations_of_others_are_recorded() -> None:
     stage = MessagesEncoder()
     made = encoded(BlockStart(0, TextBlock()), AnnotationDelta(0, {}), stage=stage)
@@ -366,6 +374,8 @@ def test_every_class_of_error_has_a_type_here(kind: ErrorKind) -> None:
         ([TextDelta(0, "a")], "TextDelta for block 0, which is not open"),
         ([BlockStart(0, TextBlock()), TextDelta(1, "a")], "TextDelta for block 1, which is not open"),
         ([BlockStart(0, TextBlock()), BlockStop(0), TextDelta(0, "a")], "TextDelta for block 0, which is not open"),
+        ([AnnotationDelta(0, {})], "AnnotationDelta for block 0, which is not open"),
+        ([BlockStart(0, TextBlock()), AnnotationDelta(1, {})], "AnnotationDelta for block 1, which is not open"),
         ([SignatureDelta(0, "s")], "SignatureDelta for block 0, which is not open"),
         ([BlockStart(0, ReasoningBlock()), SignatureDelta(1, "s")], "SignatureDelta for block 1, which is not open"),
     ],

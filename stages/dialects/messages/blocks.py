@@ -351,7 +351,7 @@ def _call(block: Mapping[str, Any], writer: Writer, out: list[Event]) -> CallPar
         if (told := block.get(member)) and told != DIRECT:
             writer.lose(f"tool_use.{member}", "no event carries it")
     part = CallPart(writer, ArgumentsDelta, block.get("input"))
-    part.index = writer.open(ToolUseBlock(writer.ids.unique(call_id.strip()), name), out)
+    part.index = writer.open(ToolUseBlock(writer.ids.unique(call_id if call_id.strip() else ""), name), out)
     return part
 
 
