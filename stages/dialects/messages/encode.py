@@ -35,8 +35,10 @@ from pipeline.jsontext import dumps
 from pipeline.ledger import Ledger
 from pipeline.stage import Stage
 from stages.dialects.messages.errors import error_body
+from stages.dialects.messages.opaque import blob_of
+from stages.dialects.messages.usage import counts_of
+from stages.dialects.messages.words import CITATIONS, NAME
 
-NAME: Final = "messages"
 DELTA: Final = b"content_block_delta"
 PING: Final = Frame(b'{"type":"ping"}', b"ping")
 
@@ -113,7 +115,7 @@ class MessagesEncoder(Stage[Event, Frame]):
             "content": [],
             "stop_reason": None,
             "stop_sequence": None,
-            "usage": counts(event.usage or Usage()),
+            "usage": counts_of(event.usage or Usage()),
         }
         _write("message_start", {"message": message}, out)
 
@@ -142,7 +144,7 @@ class MessagesEncoder(Stage[Event, Frame]):
         if isinstance(block, ReasoningBlock):
             return {"type": "thinking", "thinking": "", "signature": ""}
         if isinstance(block, RedactedReasoningBlock):
-            return {"type": "redacted_thinking", "data": block.data}
+            return {"type": "redacted_thinking", "data": blob_of(block.data)}
         if isinstance(block, ToolUseBlock):
             return {"type": "tool_use", "id": block.id, "name": block.name, "input": {}}
         return dict(block.payload) if block.dialect == NAME else None
@@ -179,15 +181,21 @@ class MessagesEncoder(Stage[Event, Frame]):
     def _signature(self, event: SignatureDelta, out: list[Frame]) -> None:
         if self._open is None or event.index != self._open.index:
             raise StageError(f"SignatureDelta for block {event.index}, which is not open")
-        delta = {"type": "signature_delta", "signature": event.signature}
+        delta = {"type": "signature_delta", "signature": blob_of(event.signature)}
         _write("content_block_delta", {"index": self._next, "delta": delta}, out)
 
     def _annotation(self, event: AnnotationDelta, out: list[Frame]) -> None:
+        if self._open is None or event.index != self._open.index:
+            raise StageError(f"AnnotationDelta for block {event.index}, which is not open")
+        if event.annotation.get("type") in CITATIONS:
+            delta = {"type": "citations_delta", "citation": event.annotation}
+            _write("content_block_delta", {"index": self._next, "delta": delta}, out)
+            return
         self.ledger.record("MessagesEncoder", "annotation", "dropped", "Messages cannot show another API's citations")
 
     def _message_delta(self, event: MessageDelta, out: list[Frame]) -> None:
         delta = {"stop_reason": event.stop_reason, "stop_sequence": event.stop_sequence}
-        usage = {"output_tokens": 0} if event.usage is None else counts(event.usage)
+        usage = {"output_tokens": 0} if event.usage is None else counts_of(event.usage)
         if not any(count for name, count in usage.items() if name in PROMPT):
             usage = {name: count for name, count in usage.items() if name not in PROMPT}  # 0 would erase the estimate
         _write("message_delta", {"delta": delta, "usage": usage}, out)
@@ -204,19 +212,6 @@ class MessagesEncoder(Stage[Event, Frame]):
 
     def _ping(self, event: Ping, out: list[Frame]) -> None:
         out.append(PING)
-
-
-def counts(usage: Usage) -> dict[str, Any]:
-    """Token counts as Messages writes them; they are exclusive there too."""
-    written: dict[str, Any] = {
-        "input_tokens": usage.input,
-        "cache_creation_input_tokens": usage.cache_write,
-        "cache_read_input_tokens": usage.cache_read,
-        "output_tokens": usage.output,
-    }
-    if usage.reasoning:
-        written["output_tokens_details"] = {"thinking_tokens": usage.reasoning}
-    return written
 
 
 def message_id(name: str) -> str:
