@@ -142,8 +142,18 @@ def test_text_that_goes_on_with_the_arguments_is_the_same_calls(rest: dict[str, 
     assert called(fragment(0, "i", "f", '{"x"'), rest) == [("i", "f", '{"x":1}')]
 
 
-def test_another_name_before_any_arguments_is_no_other_call() -> None:
-    assert called(fragment(0, "i", "f", ""), fragment(0, None, "g", "{}")) == [("i", "f", "{}")]
+def test_another_name_before_any_arguments_is_no_other_call_and_is_recorded() -> None:
+    spoken = Spoken()
+    spoken.say(fragment(0, "i", "get_", ""), fragment(0, None, "weather", ""), fragment(0, None, "get_", "{}"))
+    assert spoken.whole() == [("i", "get_", "{}")]
+    assert [(entry.path, entry.action) for entry in spoken.ledger] == [("tool_calls[].function.name", "ignored")]
+
+
+def test_one_id_for_two_calls_without_a_place_is_two_calls() -> None:
+    spoken = Spoken()
+    spoken.say(fragment(None, "f", "f", '{"x":1}'), fragment(None, "f", "f", '{"x":2}'))
+    spoken.say(fragment(None, "f", "f", '{"x":2}'))
+    assert spoken.whole() == [("f", "f", '{"x":1}'), ("f_2", "f", '{"x":2}{"x":2}')]
 
 
 @pytest.mark.parametrize("pieces", [["re", "ad_file"], ["r", "ead", "_file"], ["read_", "file"]])
@@ -381,7 +391,9 @@ def test_the_way_of_nearly_every_fragment_gives_what_the_long_way_gives() -> Non
     spoken, quick = Spoken(), Spoken()
     for one in (spoken, quick):
         one.say(fragment(0, "i", "f", ""))
-    assert quick.calls.go_on([fragment(0, arguments='{"x":1}')], quick.out)
+    going_on = quick.calls.going_on([fragment(0, arguments='{"x":1}')])
+    assert going_on is not None
+    quick.out.append(going_on.more('{"x":1}'))
     spoken.say(fragment(0, arguments='{"x":1}'))
     assert quick.out == spoken.out
     for one in (spoken, quick):
@@ -424,9 +436,7 @@ def test_the_way_of_nearly_every_fragment_gives_what_the_long_way_gives() -> Non
 def test_every_other_fragment_takes_the_long_way(entries: Any) -> None:
     spoken = Spoken()
     spoken.say(fragment(0, "i", "f"), fragment(1, "j"))
-    before = [*spoken.out]
-    assert not spoken.calls.go_on(entries, spoken.out)
-    assert spoken.out == before
+    assert spoken.calls.going_on(entries) is None
 
 
 # Halves of characters
@@ -443,7 +453,7 @@ def test_half_a_character_alone_is_replaced_when_the_call_ends() -> None:
     spoken = Spoken()
     assert spoken.say(fragment(0, "i", "f", "\ud83d")) == [BlockStart(0, ToolUseBlock("i", "f"))]
     assert spoken.calls.held == 1
-    assert not spoken.calls.go_on([fragment(0, arguments="x")], spoken.out)
+    assert spoken.calls.going_on([fragment(0, arguments="x")]) is None
     spoken.calls.end(spoken.out, complete=False)
     assert spoken.out[1:] == [ArgumentsDelta(0, "\ufffd"), BlockStop(0, complete=False)]
     assert spoken.calls.held == 0

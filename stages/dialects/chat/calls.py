@@ -113,6 +113,8 @@ class Call:
     said: list[str] = field(factory=list)
     """Its arguments while they are not known to be whole."""
     whole: bool = False
+    sum: int = 0
+    """Of arguments that are whole: what tells others from the same again."""
 
     def is_whole(self) -> bool:
         """Whether its arguments are visibly whole: a JSON object that is not empty. Looked at only when asked."""
@@ -121,7 +123,29 @@ class Call:
             self.whole = is_object(text) and text.strip() != "{}"
             if self.whole:
                 self.said.clear()
+                self.sum = hash(text)
         return self.whole
+
+    def more(self, text: str) -> ArgumentsDelta:
+        """More arguments of a call that has begun."""
+        self.spoken = True
+        if not self.whole:
+            self.said.append(text)
+        return ArgumentsDelta(self.index, text)
+
+
+def more_alone(entries: Any) -> tuple[int, str]:
+    """The place and the text of a fragment that is nothing but more arguments; else no text."""
+    try:
+        (entry,) = entries
+        function = entry["function"]
+        (text,) = function.values()
+        place = entry["index"]
+        if len(entry) == 2 and type(place) is int and "arguments" in function and is_whole(text):
+            return place, text
+    except (LookupError, TypeError, ValueError, AttributeError):
+        pass
+    return 0, ""
 
 
 @define
@@ -171,6 +195,8 @@ class Calls:
             self._by_id.setdefault(call.id, []).append(call)
         if fragment.name and (not call.name or self._goes_on(call, fragment.name)):
             call.name += fragment.name
+        elif fragment.name and fragment.name != call.name:
+            self.ledger.record("ChatNormalizer", "tool_calls[].function.name", "ignored", "the call has another name")
         if fragment.proof not in ("", call.proof):
             self._prove(call, fragment.proof)
         text = self._halves.joined(call.number, fragment.text)
@@ -181,23 +207,11 @@ class Calls:
         elif call.index < 0 and call.name and not self._is_part(call.name):
             self._begin(call, out)
 
-    def go_on(self, entries: Any, out: list[Event]) -> bool:
-        """Take the way of nearly every fragment: more text for a call that has begun. False if it is not that."""
-        try:
-            (entry,) = entries
-            function = entry["function"]
-            (text,) = function.values()
-            call = self._by_place.get(entry["index"])
-            plain = len(entry) == 2 and "arguments" in function and is_whole(text)
-        except (LookupError, TypeError, ValueError, AttributeError):
-            return False
-        if not (plain and text) or call is None or call.index < 0 or self._halves.odd:
-            return False
-        call.spoken = True
-        if not call.whole:
-            call.said.append(text)
-        out.append(ArgumentsDelta(call.index, text))
-        return True
+    def going_on(self, entries: Any) -> Call | None:
+        """The call that entries are nothing but more text for, as nearly all are; else None."""
+        place, text = more_alone(entries)
+        call = self._by_place.get(place) if text and not self._halves.odd else None
+        return None if call is None or call.index < 0 else call
 
     def end(self, out: list[Event], *, complete: bool) -> None:
         """At the finish: every call ends. `complete`: nothing cut them short.
@@ -266,6 +280,8 @@ class Calls:
         for call in reversed(calls):
             if fragment.name not in ("", call.name or fragment.name):
                 continue
+            if fragment.place is None and fragment.begins and call.is_whole() and hash(fragment.text) != call.sum:
+                continue  # its id is no id: other arguments of the same function
             if fragment.place is None or fragment.place == call.place:
                 return call
             if call.place is None:

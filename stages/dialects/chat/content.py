@@ -7,6 +7,7 @@ from attrs import define, field
 
 from pipeline.jsontext import dumps
 from pipeline.ledger import Ledger
+from stages.dialects.chat.calls import more_alone
 
 Piece = tuple[Literal["text", "reasoning", "refusal"], str]
 Detail = tuple[Literal["reasoning", "signature", "redacted"], str]
@@ -63,6 +64,12 @@ def said_alone(chunk: Any) -> tuple[str, Any]:
     except (LookupError, TypeError, ValueError, AttributeError):
         return "", None  # another shape
     return name, value
+
+
+def text_alone(chunk: Any) -> Any:
+    """What `said_alone` tells, or the text of the fragment that it is."""
+    name, value = said_alone(chunk)
+    return more_alone(value)[1] if name == "tool_calls" else value
 
 
 def reasoning_of(delta: Mapping[str, Any]) -> str:

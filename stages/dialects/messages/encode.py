@@ -80,8 +80,6 @@ class MessagesEncoder(Stage[Event, Frame]):
     _begins: bytes = field(init=False, default=b"")
     _shown: bool = field(init=False, default=True)
     """The open block is written."""
-    _head: bytes = field(init=False, default=b"")
-    """What each of its deltas begins with."""
 
     def receive(self, items: Sequence[Event]) -> Sequence[Frame]:
         out: list[Frame] = []
@@ -128,14 +126,13 @@ class MessagesEncoder(Stage[Event, Frame]):
         if content is None:
             self.ledger.record("MessagesEncoder", type(event.block).__name__, "dropped", "Messages cannot show it")
             return
-        self._head = b'{"type":"content_block_delta","index":%d,"delta":' % self._next
         _write("content_block_start", {"index": self._next, "content_block": content}, out)
         self._source = event.index
         if _is_custom(event):
             self._arguments('{"input":"', out)
         elif (plain := PLAIN.get(type(event.block))) is not None:
             self._plain = plain
-            self._begins = self._head + DELTAS[plain]
+            self._begins = self._beginning(plain)
 
     def _content(self, event: BlockStart) -> dict[str, Any] | None:
         """A block as it starts, or None for one that this dialect does not have."""
@@ -162,7 +159,11 @@ class MessagesEncoder(Stage[Event, Frame]):
         self._plain = None
 
     def _arguments(self, text: str, out: list[Frame]) -> None:
-        out.append(Frame(self._head + DELTAS[ArgumentsDelta] + dumps(text) + b"}}", DELTA))
+        out.append(Frame(self._beginning(ArgumentsDelta) + dumps(text) + b"}}", DELTA))
+
+    def _beginning(self, delta: type[Event]) -> bytes:
+        """How a delta of the open block begins."""
+        return b'{"type":"content_block_delta","index":%d,"delta":%b' % (self._next, DELTAS[delta])
 
     def _delta(self, event: Any, out: list[Frame]) -> None:
         """A delta that is not plain; freeform input becomes the inside of a JSON string."""
@@ -173,7 +174,7 @@ class MessagesEncoder(Stage[Event, Frame]):
         if _is_custom(self._open):
             self._arguments(dumps(event.text)[1:-1].decode(), out)
         else:
-            out.append(Frame(self._head + DELTAS[type(event)] + dumps(event.text) + b"}}", DELTA))
+            out.append(Frame(self._beginning(type(event)) + dumps(event.text) + b"}}", DELTA))
 
     def _signature(self, event: SignatureDelta, out: list[Frame]) -> None:
         if self._open is None or event.index != self._open.index:
