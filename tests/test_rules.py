@@ -26,6 +26,11 @@ def names_in(module: str) -> frozenset[str]:
     return frozenset(node.name for node in tree.body if isinstance(node, kinds) and node.name.startswith("test_"))
 
 
+def found(name: str) -> list[str]:
+    """The modules that have a test of that name."""
+    return [path.stem for path in sorted((ROOT / "tests").glob("test_*.py")) if name in names_in(path.stem)]
+
+
 def rows(document: str) -> Iterator[tuple[str, str]]:
     """The behaviours of an index, each with the cell of its tests."""
     for line in document.splitlines():
@@ -41,7 +46,8 @@ def test_every_test_that_a_document_names_is_there(path: Path) -> None:
     text = path.read_text("utf-8")
     named = NAMED.findall(text)
     assert len(named) == text.count("::test_"), "a test is named in another form"
-    assert [f"{module}::{name}" for module, name in named if name not in names_in(module)] == []
+    moved = {f"{module}::{name}": found(name) for module, name in named if name not in names_in(module)}
+    assert moved == {}, "a test is not where a document says: each with the modules that have it"
 
 
 def test_every_behaviour_in_the_index_has_a_test_and_stands_there_once() -> None:
@@ -54,6 +60,7 @@ def test_every_behaviour_in_the_index_has_a_test_and_stands_there_once() -> None
 def test_a_test_that_is_not_there_is_seen() -> None:
     assert "test_a_test_that_is_not_there_is_seen" in names_in("test_rules")
     assert not names_in("test_no_such_module")
+    assert found("test_a_test_that_is_not_there_is_seen") == ["test_rules"]
     assert list(rows("| a | `test_x::test_y` |\n| b | none |\n| what | tests |\n|---|---|\n")) == [
         ("a", "`test_x::test_y`"),
         ("| b | none |", ""),
