@@ -16,6 +16,7 @@ from pipeline.toolnames import BuiltRequest
 from stages.dialects.messages import body, errors, request
 from stages.dialects.messages.encode import MessagesEncoder
 from stages.dialects.messages.normalize import DONE, MessagesNormalizer
+from stages.dialects.messages.offered import callable_tools
 
 
 @frozen
@@ -29,7 +30,11 @@ class Messages:
     def facts(self, request: Mapping[str, Any]) -> RequestFacts:
         """What a client's request body says that the answer's stages need; what is odd in it counts as absent."""
         model = request.get("model")
-        return RequestFacts(model=model if isinstance(model, str) else "", stream=request.get("stream") is True)
+        return RequestFacts(
+            model=model if isinstance(model, str) else "",
+            stream=request.get("stream") is True,
+            tools=callable_tools(request),
+        )
 
     def parse(self, body: Mapping[str, Any], *, ledger: Ledger, limits: Limits) -> Request:
         """A client's request. Raises `ClientError` naming the member that is wrong or cannot be honoured."""
