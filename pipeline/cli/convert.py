@@ -73,7 +73,7 @@ class Run:
         if request is not None:
             facts = passed[-1].facts(json_object(f"the request {request!r}", contents(request)))
         forms = [self.form, *(Form.STREAM for _ in passed[2:]), self.form]
-        known_of = [*(RequestFacts(model=facts.model) for _ in passed[2:]), facts]
+        known_of = [*(RequestFacts(model=facts.model, tools=facts.tools) for _ in passed[2:]), facts]
         hops = [
             self._hop(up, down, arriving=arriving, leaving=leaving, facts=of_hop, options=conversion.options.of_hop(at))
             for at, ((up, down), (arriving, leaving), of_hop) in enumerate(
