@@ -106,6 +106,21 @@ def test_a_call_that_the_limit_cut_is_not_whole(reason: StopReason, stopped: lis
     ]
 
 
+@pytest.mark.parametrize(("reason", "complete"), [(StopReason.MAX_TOKENS, False), (StopReason.END_TURN, True)])
+def test_a_call_that_is_not_whole_waits_for_the_end_also_if_more_blocks_follow(
+    reason: StopReason, complete: bool
+) -> None:
+    assert said(start(call()), given('{"x":'), stop(), start(TEXT, 1), text("t", 1), stop(1), told(reason), END) == [
+        OPENED,
+        ArgumentsDelta(0, '{"x":'),
+        BlockStart(1, TextBlock()),
+        TextDelta(1, "t"),
+        BlockStop(1),
+        BlockStop(0, complete),
+        *ended(reason),
+    ]
+
+
 def test_a_call_that_an_error_cut_is_left_open() -> None:
     error = {"type": "error", "error": {"type": "api_error", "message": "boom"}}
     failed = StreamError(ErrorKind.API, "boom", "api_error", retryable=True)

@@ -233,8 +233,8 @@ class CallPart(SpokenPart):
             self._finish(out, complete=True)
 
     def passed(self, out: list[Event]) -> None:
-        """It ends if the server said so: no limit cut it short."""
-        if self._told and not self.stopped:
+        """It ends if the server said so and no limit can have cut it short: it has no input at all."""
+        if self._told and not self.stopped and not "".join(self._pieces).strip():
             self._finish(out, complete=True)
 
     def settle(self, out: list[Event], *, complete: bool) -> None:
