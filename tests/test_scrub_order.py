@@ -242,6 +242,13 @@ def test_at_a_sudden_end_what_is_held_goes_out_first(cause: StreamError | None) 
     assert [*scrubber.receive_eof(CUT)] == []
 
 
+def test_nothing_comes_behind_the_end() -> None:
+    for end in (EOF, BOOM):
+        scrubber = TagScrubber(options=PROMPT, tools=OFFERED)
+        play(scrubber, [BEGIN, start(0, TEXT)], text(0, "a"), text(0, "b"), end)
+        assert play(scrubber, text(0, "x"), [text(0, "x"), stop(0)]) == [[], []]
+
+
 def test_a_call_that_was_written_before_a_cut_stays() -> None:
     out = Scrubbed().give(BEGIN, start(0, TEXT), text(0, f"{MARKUP}<tool_"), stop(0), BOOM)
     assert out.content == [F, "<tool_"]

@@ -20,9 +20,9 @@ class Code:
     """The marks that opened the fence."""
     _span: int = field(init=False, default=0)
     """How many marks opened the span, which also a fence is in its first line."""
-    _run: str = field(init=False, default="")
+    run: str = field(init=False, default="")
     """The marks at the end of the text, while more may come."""
-    _run_begins: bool = field(init=False, default=False)
+    _begins: bool = field(init=False, default=False)
     """They stand at a line's start."""
 
     @property
@@ -34,7 +34,7 @@ class Code:
         """Text without marks has passed."""
         if not text:
             return
-        if self._run:
+        if self.run:
             self.settle(text[0])
         end = text.rfind("\n")
         if end >= 0:
@@ -45,31 +45,31 @@ class Code:
 
     def marks(self, text: str) -> None:
         """Marks of one kind have passed."""
-        if self._run and self._run[0] != text[0]:
+        if self.run and self.run[0] != text[0]:
             self.settle(text[0])
-        if not self._run:
-            self._run_begins, self.blank = self.blank, False
-        self._run += text
+        if not self.run:
+            self._begins, self.blank = self.blank, False
+        self.run += text
 
     def cut(self) -> None:
         """Markup was cut out here: what follows it begins as a line does."""
-        if self._run:
+        if self.run:
             self.settle("\n")
         self.blank = True
 
     def settle(self, behind: str) -> None:
         """`behind` is no mark: a run of them has ended."""
-        run, self._run = self._run, ""
+        run, self.run = self.run, ""
         if not run:
             return
         count = len(run)
         if self._fence:
             same = run[0] == self._fence[0] and count >= len(self._fence)
-            if same and (self._span or (self._run_begins and (behind.isspace() or behind == "<"))):
+            if same and (self._span or (self._begins and (behind.isspace() or behind == "<"))):
                 self._fence, self._span = "", 0
         elif run[0] == "`" and self._span:
             self._span = 0 if self._span == count else self._span
-        elif count >= MARKS and self._run_begins:
+        elif count >= MARKS and self._begins:
             self._fence, self._span = run, count if run[0] == "`" else 0
         elif run[0] == "`":
             self._span = count

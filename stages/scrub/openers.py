@@ -1,7 +1,7 @@
 """What may begin markup: the literal beginnings of families, indexed so that plain text is one search."""
 
 import re
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from functools import cache
 
 from attrs import frozen
@@ -20,8 +20,8 @@ class Openers:
     longest: int
     prefixes: frozenset[str]
     """What can still become one of them, or a longer one."""
-    trigger: "re.Pattern[str]"
-    """Matches a character that one begins with, or a run of the marks that make a fence."""
+    search: "Callable[..., re.Match[str] | None]"
+    """Finds a character that one begins with, or a run of the marks that make a fence."""
 
     def at(self, text: str, at: int) -> list[tuple[str, Family]]:
         """The openers that stand there, each with a family that it may open, in the families' order."""
@@ -43,7 +43,7 @@ def openers(families: tuple[Family, ...], marks: bool = True) -> Openers:
         lengths=tuple(sorted({len(token) for token in tokens})),
         longest=longest(tokens),
         prefixes=prefixes(tokens) - {""},
-        trigger=re.compile(f"[{re.escape(first)}]{runs}" if first else "(?!)"),
+        search=re.compile(f"[{re.escape(first)}]{runs}" if first else "(?!)").search,
     )
 
 

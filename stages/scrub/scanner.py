@@ -87,6 +87,12 @@ class Scanner:
     tools: Tools = field(factory=dict, kw_only=True)
     reasoning_open: bool = field(default=False, kw_only=True)
     limits: Limits = field(default=DEFAULT_LIMITS, kw_only=True)
+    quiet: bool = field(init=False, default=False)
+    """Text stands before what comes next, and nothing is held back."""
+    _shown: int = field(init=False, default=0)
+    """Openers that were told as text, less closers."""
+    _behind: bool = field(init=False, default=True)
+    """Nothing but blanks was told since markup, or since the beginning."""
     _openers: Openers = field(init=False)
     _closers: tuple[str, ...] = field(init=False, default=())
     """What ends the reasoning that the text is in; empty: it is in none."""
@@ -96,11 +102,7 @@ class Scanner:
     _attempt: _Attempt | None = field(init=False, default=None)
     _code: Code = field(init=False, factory=Code)
     _last: str = field(init=False, default="")
-    """The last character that was told as text."""
-    _shown: int = field(init=False, default=0)
-    """Openers that were told as text, less closers."""
-    _behind: bool = field(init=False, default=True)
-    """Nothing but blanks was told since markup, or since the beginning."""
+    """The end of what was told as text."""
 
     def __attrs_post_init__(self) -> None:
         self._closers = closers_of(self.families) if self.reasoning_open else ()
@@ -112,13 +114,13 @@ class Scanner:
         return self._attempt.size if self._attempt is not None else size_of(self._text)
 
     def passes(self, text: str) -> bool:
-        """Whether this is text and nothing else, with nothing before it that is held back; then it has been told."""
-        if self._behind or self._text or self._attempt is not None or self._closers or not text:
+        """Whether this is text and nothing else; then it has been told. Asked only while it is `quiet`."""
+        if self._openers.search(text) is not None:
             return False
-        if self._openers.trigger.search(text):
-            return False
-        self._code.passed(text)
-        self._last = text[-1]
+        code = self._code
+        if code.blank or code.run or "\n" in text:
+            code.passed(text)
+        self._last = text
         return True
 
     def feed(self, text: str) -> list[Piece]:
@@ -164,17 +166,15 @@ class Scanner:
         self._tell("".join(attempt.raw), out)
 
     def _scan(self, out: list[Piece]) -> None:
-        while self._attempt is not None or self._text:
-            if self._attempt is not None:
-                if not self._pursue(self._attempt, out):
-                    return
-            elif not self._find(out):
-                return
+        goes_on = True
+        while goes_on and (self._attempt is not None or self._text):
+            goes_on = self._find(out) if self._attempt is None else self._pursue(self._attempt, out)
+        self.quiet = not (self._behind or self._text or self._attempt is not None or self._closers)
 
     def _find(self, out: list[Piece]) -> bool:
         """Tell the text up to the next markup; whether there is more to do. What may become markup is held back."""
         text, opening, code, at = self._text, self._openers, self._code, 0
-        while found := opening.trigger.search(text, at):
+        while found := opening.search(text, at):
             begin = found.start()
             if self._closers and self._behind and text[:begin].strip():  # its own opener may not come any more
                 self._tell(text[:begin], out)
@@ -209,7 +209,7 @@ class Scanner:
         place = Place(
             opener=opener,
             line=self._code.blank,
-            glued=bool(self._last.strip()),
+            glued=bool(self._last[-1:].strip()),
             shown=self._shown > 0,
             behind=self._behind,
             tools=self.tools,
@@ -273,7 +273,7 @@ class Scanner:
             out.append(Piece(Kind.THOUGHT, text))
         else:
             out.append(Piece(Kind.TEXT, text))
-            self._last = text[-1]
+            self._last = text
         if self._behind and not text.isspace():
             self._behind = False
             self._set_openers()

@@ -1,7 +1,7 @@
 """Tool calls and reasoning that a model wrote as text become blocks, while they are still arriving."""
 
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from attrs import define, evolve, field
 
@@ -66,12 +66,16 @@ class TagScrubber(Stage[Event, Event]):
     """Up to where the model is known to have gone on from reasoning, by text or by a call in the upstream's form."""
     _structured: bool = field(init=False, default=False)
     _recovered: bool = field(init=False, default=False)
+    _flow: int = field(init=False, default=-1)
+    """Of the block in which plain text is passed on as it comes; -1: it is not."""
+    _passes: Callable[[str], bool] = field(init=False)
     _progress: Progress = field(init=False, default=Progress.OPEN)
 
     def __attrs_post_init__(self) -> None:
         options = self.options
         families = gate.read(self.families, calls=bool(self.tools) and options.recover != "off", weak=options.weak)
         self._scanner = Scanner(families, tools=self.tools, reasoning_open=options.reasoning_open, limits=self.limits)
+        self._passes = self._scanner.passes
         self._writer = Writer(self.ledger)
         self._ids = CallIds(NAME, "tool use", self.ledger, self.limits)
 
@@ -80,15 +84,20 @@ class TagScrubber(Stage[Event, Event]):
         return 0 if self.ended else self._size + self._scanner.held + self._writer.held
 
     def receive(self, items: Sequence[Event]) -> Sequence[Event]:
+        if len(items) == 1:
+            event = items[0]
+            if type(event) is TextDelta and event.index == self._flow and self._passes(event.text):
+                return items
         out: list[Event] = []
         writer = self._writer
         for event in items:
             if self.ended:
                 break
-            if type(event) is TextDelta:
-                if not self._tape and writer.flowing and self._scanner.passes(event.text):
-                    out.append(event if event.index == writer.index else TextDelta(writer.index, event.text))
-                elif event.text:
+            if type(event) is TextDelta and self._flow >= 0 and self._passes(event.text):
+                out.append(event if event.index == self._flow else TextDelta(self._flow, event.text))
+                continue
+            if isinstance(event, TextDelta):
+                if event.text:
                     self._tape.append(event)
                     self._told(self._scanner.feed(event.text), out)
             elif isinstance(event, MessageDelta):
@@ -100,6 +109,7 @@ class TagScrubber(Stage[Event, Event]):
                 self.ended = True
             else:
                 self._beside(event, out)
+            self._flow = writer.index if writer.flowing and self._scanner.quiet and not self._tape else -1
         return out
 
     def receive_eof(self, cause: StreamError | None = None) -> Sequence[Event]:
@@ -150,7 +160,7 @@ class TagScrubber(Stage[Event, Event]):
 
     def _over(self, progress: Progress, out: list[Event]) -> None:
         """The text ends."""
-        self._progress = progress
+        self._progress, self._flow = progress, -1
         self._told(self._scanner.close(), out)
 
     def _drain(self, out: list[Event]) -> None:

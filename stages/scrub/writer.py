@@ -57,7 +57,7 @@ class Writer:
     index: int = field(init=False, default=-1)
     """Of the block that is open."""
     flowing: bool = field(init=False, default=False)
-    """Text is written as it comes."""
+    """It is one of text, which is written as it comes."""
     _next: int = field(init=False, default=0)
     _own: _Own = field(init=False, default=_Own.NONE)
     _texts: set[int] = field(init=False, factory=set)
