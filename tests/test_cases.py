@@ -59,12 +59,12 @@ def merged(blocks: list[list[Any]]) -> list[list[Any]]:
 
 
 def blocks_of(answer: Answer) -> list[list[Any]]:
-    """An answer's blocks in the words of a case."""
+    """An answer's blocks in the words of a case. What only its provider can read says nothing."""
     out: list[list[Any]] = []
     for kind, said, *call in answer.blocks:
         if kind == "tool_use":
             out.append(["tool", call[1], value_of(said) if call[2] else said, call[0]])
-        else:
+        elif kind != "redacted_thinking":
             out.append(["reasoning" if kind == "thinking" else kind, said])
     return merged(out)
 

@@ -86,9 +86,6 @@ class Item(ABC):
         self.ended = True
         self.end(out, complete=item.get("status") not in CUT_STATUSES)
 
-    def check(self) -> None:
-        """At a normal end of the message: raises `UpstreamError` if the item cannot have ended."""
-
     def settle(self, out: list[Event], *, complete: bool) -> None:
         """At the end of the message: what nothing more was told of is as it was announced."""
         if self._silent():

@@ -251,8 +251,7 @@ class ResponsesNormalizer(Stage[Frame, Event]):
             self._fail(failed(response), out)
             return
         if status != "incomplete":
-            for item in self._output.items:
-                item.check()
+            self._output.check()
         for item in self._output.items:
             item.settle(out, complete=status != "incomplete")
         usage = response.get("usage")
