@@ -99,6 +99,14 @@ def test_a_name_that_never_comes_fails_a_finished_stream() -> None:
     assert raised.value.code == "nameless_tool_call"
 
 
+def test_no_call_ends_as_whole_while_arguments_wait_for_a_name_that_never_came() -> None:
+    spoken = Spoken()
+    spoken.say(fragment(0, "i", "f", ""), fragment(3, arguments='{"x":1}'))
+    with pytest.raises(UpstreamError, match="without a name"):
+        spoken.calls.end(spoken.out, complete=True)
+    assert spoken.out == [BlockStart(0, ToolUseBlock("i", "f"))]
+
+
 def test_a_name_that_never_comes_is_recorded_where_the_call_was_cut() -> None:
     for by_an_error in (True, False):
         spoken = Spoken()

@@ -140,6 +140,14 @@ def test_a_call_whose_name_never_comes_fails_the_stream() -> None:
         stage.receive([frame(terminal())])
 
 
+def test_no_call_ends_as_whole_while_arguments_wait_for_a_name_that_never_came() -> None:
+    stage = ResponsesNormalizer()
+    stage.receive([frame(created()), frame(added(call())), frame(arguments(WHOLE, 3, "fc9"))])
+    with pytest.raises(UpstreamError, match="a tool call came without a name") as caught:
+        stage.receive([frame(terminal())])
+    assert not any(isinstance(event, BlockStop) for event in caught.value.made)
+
+
 @pytest.mark.parametrize("end", [[terminal("incomplete")], [terminal("failed")], []])
 def test_a_call_without_a_name_that_was_cut_is_recorded(end: list[Json]) -> None:
     assert made_of(arguments(WHOLE), *end) == []

@@ -216,15 +216,15 @@ class Calls:
     def end(self, out: list[Event], *, complete: bool) -> None:
         """At the finish: every call ends. `complete`: nothing cut them short.
 
-        Raises `UpstreamError` if a call's name never came.
+        Raises `UpstreamError` if a call's name never came; then none ends: what waits for a name may be another's.
         """
+        if complete and not all(call.name for call in self._order):
+            raise UpstreamError("a tool call came without a name", code="nameless_tool_call")
         halves = dict(self._halves.rest())
         for call in self._order:
             if call.index < 0 and call.name:
                 self._begin(call, out)
             if call.index < 0:
-                if complete:
-                    raise UpstreamError("a tool call came without a name", code="nameless_tool_call")
                 self._lose(call)
             elif not call.stopped:
                 if half := halves.get(call.number):

@@ -80,16 +80,18 @@ class CallItem(Item):
         if said_whole or is_object(whole, self.writer.limits.json_depth):
             self._stop(self.voice, out, True)
 
+    def check(self) -> None:
+        """Without a name it cannot have ended, and what waits for it may be another call's."""
+        if self.voice.index < 0 and not self._name:
+            raise UpstreamError("a tool call came without a name", code="nameless_tool_call")
+
     def end(self, out: list[Event], *, complete: bool) -> None:
         """It ends, whole or not; without a name it never began."""
         if self.voice.index < 0:
-            if self._name:
-                self._open(out)
-            elif complete:
-                raise UpstreamError("a tool call came without a name", code="nameless_tool_call")
-            else:
+            if not self._name:
                 self.drop()
                 return
+            self._open(out)
         self.flush(out)
         self._stop(self.voice, out, complete and not self._cut)
 
