@@ -2,8 +2,9 @@
 
 from pipeline.grammar import Grammar
 from stages.dialects.chat.grammar import GRAMMAR as CHAT
+from stages.dialects.responses.grammar import GRAMMAR as RESPONSES
 
-GRAMMARS: dict[str, Grammar] = {"chat": CHAT}
+GRAMMARS: dict[str, Grammar] = {"chat": CHAT, "responses": RESPONSES}
 
 
 def check_law(dialect: str, stream: bytes) -> None:
