@@ -15,6 +15,7 @@ from pipeline.reply import Head, Refusal
 from pipeline.route import Exchange, Route, UpstreamRequest
 from pipeline.stage import Stage
 from stages.recipe import default_chain
+from tests.lawful import check_law
 from tests.messages_client import folded
 from tests.support import fragment, same_ids
 
@@ -67,6 +68,11 @@ class Got:
         assert self.head is not None
         return self.head.headers["content-type"].startswith("text/event-stream")
 
+    def check(self) -> None:
+        """Fail if it is a stream that is not as its dialect must be."""
+        if self.head is not None and self.is_stream:
+            check_law(self.exchange.route.client.name, self.body)
+
     @property
     def message(self) -> dict[str, Any]:
         """The answer, of whichever form, as one message; minted ids numbered."""
@@ -105,6 +111,7 @@ def answered_over(exchanges: Sequence[Exchange], *reads: bytes) -> "Got":
     got = Got(exchanges[0], out=[b"".join(chain.receive([read])) for read in reads])
     got.out.append(b"".join(chain.receive_eof()))
     got.head = replies[0].head
+    got.check()
     return got
 
 
@@ -127,6 +134,7 @@ def answered(
         assert bool(b"".join(got.out)) <= (reply.head is not None)
     got.out.append(b"".join(chain.receive_eof(cause)))
     got.head = reply.head
+    got.check()
     return got
 
 

@@ -39,6 +39,7 @@ from stages.dialects.chat.body import write
 from stages.dialects.chat.encode import ChatEncoder
 from stages.dialects.chat.errors import error_body
 from stages.sse import SSEEncoder
+from tests.lawful import check_law
 
 ITEM = ReasoningBlock(splittable=False)
 CITED = {"type": "url_citation", "url": "u", "title": "t", "start_index": 0, "end_index": 1}
@@ -103,7 +104,9 @@ def written(events: Sequence[Event], facts: RequestFacts | None = None) -> bytes
     out = [*chain.idle()]
     for event in events:
         out += [*chain.receive([event]), *chain.idle()]
-    return b"".join([*out, *chain.receive_eof()])
+    stream = b"".join([*out, *chain.receive_eof()])
+    check_law("chat", stream)
+    return stream
 
 
 def final(data: bytes) -> Any:

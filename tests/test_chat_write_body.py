@@ -30,7 +30,9 @@ from pipeline.toolnames import OfferedTool, RequestMap
 from stages.dialects.chat import DIALECT, body
 from stages.dialects.chat.encode import ChatEncoder
 from stages.dialects.chat.normalize import ChatNormalizer
+from stages.sse import SSEEncoder
 from tests.canonical import losses
+from tests.lawful import check_law
 
 Json = dict[str, Any]
 CITED: Json = {"type": "url_citation", "url": "u", "title": "t", "start_index": 0, "end_index": 1}
@@ -276,6 +278,7 @@ def test_the_whole_answer_says_what_the_stream_of_it_does(given: Message) -> Non
 @given(MESSAGES)
 def test_a_client_makes_of_the_stream_what_the_whole_answer_says(given: Message) -> None:
     frames = ChatEncoder().receive([*disassemble(given)])
+    check_law("chat", b"".join(SSEEncoder().receive(frames)))
     whole: Json = {"content": "", "refusal": "", "reasoning_content": ""}
     calls: list[Json] = []
     for frame in frames[:-1]:

@@ -12,6 +12,7 @@ from pipeline.cli import main
 from stages.dialects.responses import DIALECT as RESPONSES
 from stages.recipe import default_chain
 from tests.exchange import ASKED, answered_over, opened_over, sent
+from tests.lawful import check_law
 from tests.responses_stream import (
     Json,
     added,
@@ -100,6 +101,7 @@ def test_what_stands_in_the_middle_is_a_chat_stream() -> None:
     inner = opened_over(WAY)[-1]
     chain: Any = inner.reply(200, {}).chain
     out = b"".join([*chain.receive([streamed(*ITEMS, message("hi"))]), *chain.receive_eof()])
+    check_law("chat", out)
     chunks = [json.loads(line[6:]) for line in out.splitlines() if line.startswith(b"data: {")]
     assert {chunk["object"] for chunk in chunks} == {"chat.completion.chunk"}
     assert out.endswith(b"data: [DONE]\n\n")
