@@ -36,6 +36,10 @@ EXPLAINED = {
     ("chat", "only_done"): "the upstream said that it had said all, which was nothing: an empty message",
     ("chat", "final_no_finish_no_done"): "Claude Code asks to go on as often as it is cut; the script begins anew",
     ("responses", "final_no_completed"): "Claude Code asks to go on as often as it is cut; the script begins anew",
+    (
+        "responses",
+        "cut_call_done_incomplete_then_incomplete",
+    ): "a call that the token limit cut is closed with that reason, as vendors do; the client tells the model",
     ("chat", "text_between_args"): "no text is lost: what came inside the call follows it, behind a blank line",
 }
 """What is no fault of ours though a client is not content, by upstream and violation, and why."""
