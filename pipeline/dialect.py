@@ -33,6 +33,8 @@ class RequestFacts:
     """The client wants to see token counts, where its dialect lets it choose."""
     map: RequestMap = NO_MAP
     """The way back from the names and ids that the upstream was given."""
+    tools: Mapping[str, Mapping[str, Any]] = field(factory=dict)
+    """The schema of each tool that the model may call, by the name that the upstream was given."""
     echo: Mapping[str, Any] = field(factory=dict)
     """Members of the request that the answer repeats."""
 

@@ -6,7 +6,7 @@ frozen, at run time it is a plain object with slots, because a frozen one costs 
 
 from collections.abc import Mapping
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from pipeline.errors import ErrorKind
 
@@ -31,6 +31,10 @@ class StopReason(StrEnum):
     REFUSAL = "refusal"
     PAUSE_TURN = "pause_turn"
     CONTEXT_WINDOW = "model_context_window_exceeded"
+
+
+CUTTING: Final = frozenset({StopReason.MAX_TOKENS, StopReason.CONTEXT_WINDOW, StopReason.REFUSAL})
+"""The stop reasons that may cut a call short: it is closed as it stands."""
 
 
 class ToolKind(StrEnum):

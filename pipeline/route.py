@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from functools import partial
-from typing import Protocol, TypeVar
+from typing import Literal, Protocol, TypeVar
 
 from attrs import define, evolve, field, frozen
 
@@ -18,9 +18,14 @@ from pipeline.outcome import Outcome
 from pipeline.reply import JSON_TYPE, STREAM_TYPE, ErrorBody, Form, Heading, Refusal, Reply, passed_on, refused
 from pipeline.request import DEFAULT_OPTIONS, RequestOptions
 from pipeline.stage import AsyncStage, Stage, cause_of
+from pipeline.toolnames import callable_tools
 
 AnyChain = Stage[bytes, bytes] | AsyncStage[bytes, bytes]
 Made = TypeVar("Made", bound=AnyChain, covariant=True)
+
+
+Recover = Literal["native", "prompt", "off"]
+Leftover = Literal["verbatim", "hide"]
 
 
 @frozen(kw_only=True)
@@ -31,6 +36,17 @@ class AnswerOptions:
     """Carry another provider's opaque reasoning in an envelope, so that it can go back; else leave it out."""
     upstream: str = ""
     """The provider's name in envelopes; empty: its dialect's."""
+    recover: Recover = "native"
+    """Tool calls and reasoning written as text. `native`: the model calls tools in the upstream's own form, so calls in
+    its text are taken up only if it made no other; `prompt`: it was told to write them as text; `off`: text is text."""
+    residue: Leftover = "verbatim"
+    """What becomes of markup that makes no call because the model made one in the upstream's own form."""
+    unfinished: Leftover = "verbatim"
+    """What becomes of markup that the end of the answer cut."""
+    reasoning_open: bool = False
+    """The prompt ended inside an open reasoning tag, so the text begins as reasoning."""
+    weak: tuple[str, ...] = ()
+    """Families of markup that prose may hold, and that are read all the same."""
 
 
 DEFAULT_ANSWERS = AnswerOptions()
@@ -75,6 +91,10 @@ class Route:
     answers: AnswerOptions = DEFAULT_ANSWERS
     models: Mapping[str, str] = field(factory=dict)
     """The upstream's model for a client's; one that is not named goes up as it is."""
+    streams_only: bool = False
+    """The upstream gives nothing but streams: one is asked for also where the client wants a whole answer."""
+    without: frozenset[str] = frozenset()
+    """Members of a body that the upstream refuses: they are left out, and that is recorded."""
     limits: Limits = DEFAULT_LIMITS
 
     @property
@@ -99,17 +119,21 @@ class Route:
         request = self.client.parse(read_body(body, limits=self.limits), ledger=ledger, limits=self.limits)
         model = self.models.get(request.model, request.model)
         options = evolve(self.requests, model=model, upstream=self.provider)
-        built = self.upstream.build(request, ledger=ledger, limits=self.limits, options=options)
+        asked = evolve(request, stream=True) if self.streams_only else request
+        built = self.upstream.build(asked, ledger=ledger, limits=self.limits, options=options)
         facts = RequestFacts(
             model=request.model,
             usage=estimate(request),
             stream=request.stream,
             include_usage=request.include_usage is not False,
             map=built.map,
+            tools=callable_tools(request, built.map),
         )
-        accept = STREAM_TYPE if request.stream else JSON_TYPE
-        headers = {"accept": accept, "content-type": JSON_TYPE}
-        return facts, UpstreamRequest(self.upstream.path, headers, dumps(built.body))
+        headers = {"accept": STREAM_TYPE if asked.stream else JSON_TYPE, "content-type": JSON_TYPE}
+        for name in sorted(built.body.keys() & self.without):
+            ledger.record("Route", name, "dropped", "the upstream refuses it")
+        left = {name: value for name, value in built.body.items() if name not in self.without}
+        return facts, UpstreamRequest(self.upstream.path, headers, dumps(left))
 
 
 @define

@@ -16,6 +16,7 @@ from pipeline.stage import Stage
 from stages.answer import AnswerReader
 from stages.interleave import InterleaveBuffer
 from stages.restore import ToolRestorer
+from stages.scrub import TagScrubber
 from stages.seal import Sealer
 from stages.sse import SSEDecoder, SSEEncoder
 from stages.unwrap import InputUnwrapper
@@ -45,6 +46,10 @@ def default_chain(
     outcome = Outcome(ledger=ledger) if outcome is None else outcome
     sealer = Sealer(upstream=options.upstream or upstream.name, envelopes=options.envelope, ledger=ledger)
     neutral = sealer | InterleaveBuffer(ledger=ledger, limits=limits)
+    if options.recover != "off":
+        neutral = neutral | TagScrubber(
+            options=options, tools=facts.tools, ledger=ledger, limits=limits, outcome=outcome
+        )
     if any(tool.wrapped for tool in facts.map.tools.values()):
         neutral = neutral | InputUnwrapper(facts.map, ledger=ledger, limits=limits)
     if facts.map.ids or any(name != tool.name for name, tool in facts.map.tools.items()):

@@ -44,6 +44,7 @@ def failed(chunk: Any, name: bytes = b"") -> StreamError:
         # xAI and Fireworks: a bare string
         ({"code": "boom code", "error": "boom"}, "api", "boom code"),
         ({"error": "boom"}, "api", ""),
+        ({"error": 503, "message": "boom"}, "overloaded", "503"),
         # Gemini: an array
         ([{"error": {"code": 429, "message": "boom", "status": "RESOURCE_EXHAUSTED"}}], "rate_limit", "429"),
         ([7, {"error": {"code": 503, "message": "boom", "status": "UNAVAILABLE"}}], "overloaded", "503"),
@@ -104,7 +105,7 @@ def test_an_error_is_read_in_the_form_it_comes_in(chunk: Any, kind: str, code: s
     ("chunk", "message"),
     [
         ({"error": {"type": "server_error"}}, "the upstream failed: server_error"),
-        ({"error": {"code": 500}}, "the upstream failed"),
+        ({"error": {"code": 500}}, "the upstream failed: 500"),
         ({"error": True}, "the upstream failed"),
         ({"error": {"message": 7}}, "the upstream failed"),
     ],

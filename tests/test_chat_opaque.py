@@ -19,6 +19,7 @@ from pipeline.events import (
 )
 from pipeline.testing import play
 from stages.dialects.chat.normalize import ChatNormalizer
+from tests.exchange import ASKED, answered, calls, opened, sent, whole
 from tests.support import DONE, chunk, converted, finish, frame, read, reasoning, text
 
 SIGNED = {"type": "reasoning.text", "signature": "S", "format": "anthropic-claude-v1", "index": 0}
@@ -108,6 +109,20 @@ def test_each_signature_of_a_whole_answer_is_bound_to_its_own_text() -> None:
 def test_a_block_that_its_signature_ended_is_not_ended_again() -> None:
     stops = [event for event in made(reasoning("A"), detail(SIGNED), finish(), DONE) if isinstance(event, BlockStop)]
     assert stops == [BlockStop(0)]
+
+
+PROOF = {"google": {"thought_signature": "S+/="}}
+
+
+@pytest.mark.parametrize("stream", [True, False])
+def test_a_proof_that_belongs_to_a_call_goes_back_with_that_call(stream: bool) -> None:
+    named = [{**one, "extra_content": PROOF} for one in calls(("i", "f", '{"x": 1}'))]
+    content = answered(opened(stream), whole("tool_calls", tool_calls=named)).message["content"]
+    assert [block["type"] for block in content] == ["redacted_thinking", "tool_use"]
+    turns = [{"role": "assistant", "content": content}, {"role": "user", "content": "go on"}]
+    exchange = opened(messages=[*ASKED["messages"], *turns])
+    (again,) = sent(exchange)["messages"][1]["tool_calls"]
+    assert (again["id"], again["extra_content"]) == ("i", PROOF)
 
 
 def test_items_of_reasoning_that_we_wrote_a_blank_line_apart_are_read_apart() -> None:

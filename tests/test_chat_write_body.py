@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from pipeline.dialect import RequestFacts
 from pipeline.errors import ErrorKind
-from pipeline.events import StopReason, StreamError, ToolKind, Usage
+from pipeline.events import CUTTING, StopReason, StreamError, ToolKind, Usage
 from pipeline.jsontext import dumps
 from pipeline.ledger import Ledger
 from pipeline.limits import DEFAULT_LIMITS
@@ -30,7 +30,6 @@ from pipeline.toolnames import OfferedTool, RequestMap
 from stages.dialects.chat import DIALECT, body
 from stages.dialects.chat.encode import ChatEncoder
 from stages.dialects.chat.normalize import ChatNormalizer
-from stages.dialects.chat.stops import CUTTING
 from stages.sse import SSEEncoder
 from tests.canonical import losses
 from tests.lawful import check_law

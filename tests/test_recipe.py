@@ -25,7 +25,7 @@ from tests.support import DONE, call, chunk, finish, read, sse, text
 CHAT, MESSAGES = dialect("chat"), dialect("messages")
 HELLO = sse(text("hello"), finish(), DONE)
 SAYS_HELLO = whole(content="hello")
-NEUTRAL = ["Sealer", "InterleaveBuffer", "BlockValidator"]
+NEUTRAL = ["Sealer", "InterleaveBuffer", "TagScrubber", "BlockValidator"]
 
 
 def names(chain: Stage[bytes, bytes]) -> list[str]:
@@ -80,6 +80,7 @@ def test_stages_for_tools_stand_only_where_the_upstream_was_given_others() -> No
     assert [name for name in both if name in ("InputUnwrapper", "ToolRestorer")] == ["InputUnwrapper", "ToolRestorer"]
     same = names(chain(facts=offered(f=OfferedTool("f", kind=ToolKind.CUSTOM, wrapped=True))))
     assert "InputUnwrapper" in same
+    assert both.index("TagScrubber") < both.index("InputUnwrapper")
     assert "ToolRestorer" not in same
 
 
@@ -91,6 +92,22 @@ def test_a_wrapped_tool_is_the_clients_freeform_tool_again(leaving: Form) -> Non
     message = folded(out) if leaving is Form.STREAM else json.loads(out)
     (block,) = message["content"]
     assert (block["name"], block["input"]) == ("patch", {"input": "a\nb"})
+
+
+def test_text_is_text_where_nothing_is_to_be_recovered() -> None:
+    assert names(chain(options=AnswerOptions(recover="off"))) == [
+        name for name in names(chain()) if name != "TagScrubber"
+    ]
+
+
+def test_a_call_of_a_wrapped_tool_that_was_written_as_text_is_the_clients_freeform_tool_again() -> None:
+    tools = {"f": OfferedTool("patch", kind=ToolKind.CUSTOM, wrapped=True)}
+    facts = RequestFacts(map=RequestMap(tools=tools), tools={"f": {}})
+    raw = sse(text('<tool_call>{"name": "f", "arguments": {"input": "a\\nb"}}</tool_call>'), finish(), DONE)
+    outcome = Outcome()
+    (block,) = folded(given(raw, facts=facts, outcome=outcome))["content"]
+    assert (block["name"], block["input"]) == ("patch", {"input": "a\nb"})
+    assert outcome.recovered == 1
 
 
 def test_an_envelope_names_the_provider() -> None:

@@ -31,7 +31,6 @@ from pipeline.ledger import Ledger
 from pipeline.limits import DEFAULT_LIMITS
 from pipeline.outcome import Outcome, Verdict
 from pipeline.reply import Form, Heading
-from pipeline.route import AnswerOptions
 from pipeline.stage import Stage
 from pipeline.testing import cut
 
@@ -74,11 +73,12 @@ class Run:
         if request is not None:
             facts = passed[-1].facts(json_object(f"the request {request!r}", contents(request)))
         forms = [self.form, *(Form.STREAM for _ in passed[2:]), self.form]
-        known_of = [*(RequestFacts(model=facts.model) for _ in passed[2:]), facts]
-        options = AnswerOptions(envelope=conversion.options.envelope == "on")
+        known_of = [*(RequestFacts(model=facts.model, tools=facts.tools) for _ in passed[2:]), facts]
         hops = [
-            self._hop(up, down, arriving=arriving, leaving=leaving, facts=of_hop, options=options)
-            for (up, down), (arriving, leaving), of_hop in zip(pairwise(passed), pairwise(forms), known_of, strict=True)
+            self._hop(up, down, arriving=arriving, leaving=leaving, facts=of_hop, options=conversion.options.of_hop(at))
+            for at, ((up, down), (arriving, leaving), of_hop) in enumerate(
+                zip(pairwise(passed), pairwise(forms), known_of, strict=True)
+            )
         ]
         if self.form is Form.WHOLE:
             hops.append(Heading(passed[-1], self.form, self.outcomes[-1]))

@@ -9,11 +9,10 @@ from attrs import Attribute, field, fields_dict, frozen
 from pipeline import route
 from pipeline.errors import ClientError, LimitExceeded
 from pipeline.jsontext import loads
+from pipeline.route import AnswerOptions, Leftover, Recover
 from pipeline.stage import Stage
 from pipeline.testing import Chunk
 
-Recover = Literal["native", "prompt", "off"]
-Leftover = Literal["verbatim", "hide"]
 Switch = Literal["on", "off"]
 
 JSON_TYPES: dict[type, str] = {bool: "a boolean", float: "a fraction", list: "a list", dict: "an object"}
@@ -98,6 +97,20 @@ class ConvertOptions:
     reasoning_open: bool = field(default=False, validator=_flag)
     weak: Sequence[str] = field(default=(), validator=_texts)
     envelope: Switch = field(default="on", validator=_word_of(Switch))
+
+    def of_hop(self, hop: int) -> AnswerOptions:
+        """What the stages of a hop are told. Markup is read on the first: behind it, what is text is meant as text."""
+        envelope = self.envelope == "on"
+        if hop > 0:
+            return AnswerOptions(envelope=envelope, recover="off")
+        return AnswerOptions(
+            envelope=envelope,
+            recover=self.recover,
+            residue=self.residue,
+            unfinished=self.unfinished,
+            reasoning_open=self.reasoning_open,
+            weak=tuple(self.weak),
+        )
 
 
 @frozen(kw_only=True)

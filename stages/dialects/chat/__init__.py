@@ -16,7 +16,7 @@ from pipeline.toolnames import BuiltRequest, RequestMap
 from stages.dialects.chat import body, errors, request
 from stages.dialects.chat.encode import ChatEncoder
 from stages.dialects.chat.normalize import DONE, ChatNormalizer
-from stages.dialects.chat.offered import offered_tools, wants_usage
+from stages.dialects.chat.offered import callable_tools, offered_tools, wants_usage
 
 
 @frozen
@@ -35,6 +35,7 @@ class Chat:
             stream=request.get("stream") is True,
             include_usage=wants_usage(request),
             map=RequestMap(tools=offered_tools(request)),
+            tools=callable_tools(request),
         )
 
     def parse(self, asked: Mapping[str, Any], *, ledger: Ledger, limits: Limits) -> Request:

@@ -7,6 +7,8 @@ from attrs import define, field
 
 from pipeline.jsontext import dumps
 from pipeline.ledger import Ledger
+from pipeline.limits import Limits
+from stages.dialects.chat.calls import more_alone
 
 Piece = tuple[Literal["text", "reasoning", "refusal"], str]
 Detail = tuple[Literal["reasoning", "signature", "redacted"], str]
@@ -66,6 +68,12 @@ def said_alone(chunk: Any) -> tuple[str, Any]:
     except (LookupError, TypeError, ValueError, AttributeError):
         return "", None  # another shape
     return name, value
+
+
+def text_alone(chunk: Any) -> Any:
+    """What `said_alone` tells, or the text of the fragment that it is."""
+    name, value = said_alone(chunk)
+    return more_alone(value)[1] if name == "tool_calls" else value
 
 
 def reasoning_of(delta: Mapping[str, Any]) -> str:
@@ -153,9 +161,15 @@ def unread_members(delta: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     for name in REASONING:
         if isinstance(said := delta.get(name), dict) and said.get("signature"):
             yield f"choices[].delta.{name}.signature", OPAQUE
-    for call in _list(delta.get("tool_calls")):
-        if isinstance(call, dict) and call.get("extra_content"):
-            yield "choices[].delta.tool_calls[].extra_content", "no event carries it"
+
+
+def word_of(value: Any, ledger: Ledger, limits: Limits) -> str:
+    """The message's id or the model's name; an odd one is none."""
+    if isinstance(value, str) and len(value) <= limits.id_chars:
+        return value
+    if value is not None:
+        ledger.record("ChatNormalizer", "id, model", "ignored", "no text, or a long one")
+    return ""
 
 
 def _replay(detail: Mapping[str, Any]) -> str:

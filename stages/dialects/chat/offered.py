@@ -6,16 +6,20 @@ from typing import Any
 from pipeline.events import ToolKind
 from pipeline.toolnames import OfferedTool
 
+Json = dict[str, Any]
+
 
 def offered_tools(request: Mapping[str, Any]) -> dict[str, OfferedTool]:
     """The tools that the client runs, by name."""
-    named = [(kind, tool.get(kind.value)) for kind in ToolKind for tool in _objects(request.get("tools"))]
-    named += [(ToolKind.FUNCTION, function) for function in _objects(request.get("functions"))]
-    return {
-        tool["name"]: OfferedTool(tool["name"], kind=kind)
-        for kind, tool in named
-        if isinstance(tool, dict) and isinstance(tool.get("name"), str)
-    }
+    return {tool["name"]: OfferedTool(tool["name"], kind=kind) for kind, tool in _named(request)}
+
+
+def callable_tools(request: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
+    """The schemas of the tools that the model may call, by name."""
+    if "none" in (request.get("tool_choice"), request.get("function_call")):
+        return {}
+    schemas = {tool["name"]: tool.get("parameters") for _, tool in _named(request)}
+    return {name: schema if isinstance(schema, dict) else {} for name, schema in schemas.items()}
 
 
 def wants_usage(request: Mapping[str, Any]) -> bool:
@@ -24,5 +28,12 @@ def wants_usage(request: Mapping[str, Any]) -> bool:
     return isinstance(options, dict) and options.get("include_usage") is True
 
 
-def _objects(value: Any) -> list[dict[str, Any]]:
+def _named(request: Mapping[str, Any]) -> list[tuple[ToolKind, Json]]:
+    """The objects that describe the client's tools, also the deprecated ones."""
+    found = [(kind, tool.get(kind.value)) for kind in ToolKind for tool in _objects(request.get("tools"))]
+    found += [(ToolKind.FUNCTION, function) for function in _objects(request.get("functions"))]
+    return [(kind, tool) for kind, tool in found if isinstance(tool, dict) and isinstance(tool.get("name"), str)]
+
+
+def _objects(value: Any) -> list[Json]:
     return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []

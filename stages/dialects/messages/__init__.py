@@ -1,4 +1,4 @@
-"""Anthropic Messages."""
+"""Anthropic Messages, in every flavour that servers speak."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -6,7 +6,6 @@ from typing import Any
 from attrs import frozen
 
 from pipeline.dialect import RequestFacts
-from pipeline.errors import ClientError
 from pipeline.events import Event, Frame, StreamError
 from pipeline.ledger import Ledger
 from pipeline.limits import Limits
@@ -16,6 +15,8 @@ from pipeline.stage import Stage
 from pipeline.toolnames import BuiltRequest
 from stages.dialects.messages import body, errors, request
 from stages.dialects.messages.encode import MessagesEncoder
+from stages.dialects.messages.normalize import DONE, MessagesNormalizer
+from stages.dialects.messages.offered import callable_tools
 
 
 @frozen
@@ -24,12 +25,16 @@ class Messages:
 
     name: str = "messages"
     path: str = "messages"
-    sentinels: tuple[bytes, ...] = ()
+    sentinels: tuple[bytes, ...] = (DONE,)
 
     def facts(self, request: Mapping[str, Any]) -> RequestFacts:
         """What a client's request body says that the answer's stages need; what is odd in it counts as absent."""
         model = request.get("model")
-        return RequestFacts(model=model if isinstance(model, str) else "", stream=request.get("stream") is True)
+        return RequestFacts(
+            model=model if isinstance(model, str) else "",
+            stream=request.get("stream") is True,
+            tools=callable_tools(request),
+        )
 
     def parse(self, body: Mapping[str, Any], *, ledger: Ledger, limits: Limits) -> Request:
         """A client's request. Raises `ClientError` naming the member that is wrong or cannot be honoured."""
@@ -44,24 +49,24 @@ class Messages:
         return {"x-api-key": key, "anthropic-version": "2023-06-01"}
 
     def normalizer(self, *, facts: RequestFacts, ledger: Ledger, limits: Limits) -> Stage[Frame, Event]:
-        """Raises `ClientError`: Messages is written, not read."""
-        raise ClientError("the messages dialect is written, not read")
+        """Fresh, for one stream of this dialect's answers."""
+        return MessagesNormalizer(facts=facts, ledger=ledger, limits=limits)
 
     def encoder(self, *, facts: RequestFacts, ledger: Ledger, limits: Limits) -> Stage[Event, Frame]:
         """Fresh, for one stream of answers in this dialect."""
         return MessagesEncoder(ledger=ledger)
 
-    def read_body(self, body: bytes, *, facts: RequestFacts, ledger: Ledger, limits: Limits) -> Message:
-        """Raises `ClientError`: Messages is written, not read."""
-        raise ClientError("the messages dialect is written, not read")
+    def read_body(self, answer: bytes, *, facts: RequestFacts, ledger: Ledger, limits: Limits) -> Message:
+        """The message of a whole answer. Raises `UpstreamError` if it is none."""
+        return body.read(answer, facts=facts, ledger=ledger, limits=limits)
 
     def write_body(self, message: Message, *, facts: RequestFacts, ledger: Ledger) -> Mapping[str, Any]:
         """The body of a whole answer."""
         return body.write(message, ledger)
 
-    def read_error(self, status: int, body: Any) -> StreamError:
-        """Raises `ClientError`: Messages is written, not read."""
-        raise ClientError("the messages dialect is written, not read")
+    def read_error(self, status: int, answer: Any) -> StreamError:
+        """The error that an upstream answered with."""
+        return errors.read_error(status, answer)
 
     def write_error(self, error: StreamError, status: int) -> tuple[int, Mapping[str, Any]]:
         """The status and the body of an error."""

@@ -18,7 +18,7 @@ from pipeline.toolnames import BuiltRequest, RequestMap
 from stages.dialects.responses import body, errors, request
 from stages.dialects.responses.encode import ResponsesEncoder
 from stages.dialects.responses.normalize import DONE, ResponsesNormalizer
-from stages.dialects.responses.offered import echo_of, offered_tools
+from stages.dialects.responses.offered import callable_tools, echo_of, offered_tools
 
 
 @frozen
@@ -36,6 +36,7 @@ class Responses:
             model=model if isinstance(model, str) else "",
             stream=request.get("stream") is True,
             map=RequestMap(tools=offered_tools(request)),
+            tools=callable_tools(request),
             echo=echo_of(request),
         )
 

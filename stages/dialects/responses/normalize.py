@@ -250,6 +250,8 @@ class ResponsesNormalizer(Stage[Frame, Event]):
         if status in FAILED or (response.get("error") and status != "completed"):
             self._fail(failed(response), out)
             return
+        if status != "incomplete":
+            self._output.check()
         for item in self._output.items:
             item.settle(out, complete=status != "incomplete")
         usage = response.get("usage")

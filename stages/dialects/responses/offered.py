@@ -44,7 +44,7 @@ def offered_tools(request: Mapping[str, Any]) -> dict[str, OfferedTool]:
 
     They stand in `tools`, in namespaces there, and in the items that offer more of them.
     """
-    tools = list(_tools(request))
+    tools = [tool for tool, _ in _tools(request)]
     names = ToolNames(MANY, NOTHING)
     by_name = {names.offer(tool): tool for tool in tools}
     for tool in tools:
@@ -53,7 +53,15 @@ def offered_tools(request: Mapping[str, Any]) -> dict[str, OfferedTool]:
     return by_name
 
 
-def _tools(request: Mapping[str, Any]) -> Iterator[OfferedTool]:
+def callable_tools(request: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
+    """The schemas of the tools that the client runs, by the upstream's name; none where the model may call none."""
+    if request.get("tool_choice") == "none":
+        return {}
+    names = ToolNames(MANY, NOTHING)
+    return {names.offer(tool): schema for tool, schema in _tools(request)}
+
+
+def _tools(request: Mapping[str, Any]) -> Iterator[tuple[OfferedTool, Mapping[str, Any]]]:
     yield from _of_list(request.get("tools"), "")
     items = request.get("input")
     for item in items if isinstance(items, list) else ():
@@ -61,11 +69,12 @@ def _tools(request: Mapping[str, Any]) -> Iterator[OfferedTool]:
             yield from _of_list(item.get("tools"), "")
 
 
-def _of_list(tools: Any, namespace: str) -> Iterator[OfferedTool]:
+def _of_list(tools: Any, namespace: str) -> Iterator[tuple[OfferedTool, Mapping[str, Any]]]:
     for tool in tools if isinstance(tools, list) else ():
         if not isinstance(tool, dict) or not isinstance(name := tool.get("name"), str):
             continue
         if tool.get("type") == "namespace":
             yield from _of_list(tool.get("tools"), "" if name == DEFAULT_NAMESPACE else name)
         elif (kind := TOOL_KINDS.get(str(tool.get("type")))) is not None:
-            yield OfferedTool(name, namespace, kind)
+            schema = tool.get("parameters")
+            yield OfferedTool(name, namespace, kind), schema if isinstance(schema, dict) else {}

@@ -1,0 +1,96 @@
+"""DeepSeek's call tokens: V3 with a fenced body, V3.1 with a bare one, and the JSON of other models between them."""
+
+import re
+from collections.abc import Generator
+from itertools import product
+
+from stages.scrub.calls import call_of, calls_in
+from stages.scrub.grammar import (
+    BLANKS,
+    Family,
+    Found,
+    Place,
+    Refused,
+    Source,
+    Unfinished,
+    behind_blanks,
+    fence,
+    is_cut,
+    one_of,
+    peek,
+    skip,
+    stray,
+    word,
+)
+from stages.scrub.json_body import body
+
+
+def spellings(*words: str) -> tuple[str, ...]:
+    """A token as the servers write it: its bars fullwidth or not, its joints low blocks, underscores or blanks."""
+    joints, bars = ("▁", "_", " ", r"\_"), ("｜", "|")
+    return tuple(f"<{bar}{joint.join(words)}{bar}>" for bar, joint in product(bars, joints))
+
+
+SECTION = (*spellings("tool", "calls", "begin"), *spellings("tool", "calls"))
+SECTION_END = spellings("tool", "calls", "end")
+CALL = spellings("tool", "call", "begin")
+CALL_END = spellings("tool", "call", "end")
+SEPARATOR = spellings("tool", "sep")
+TURN_END = spellings("end", "of", "sentence")
+KIND = "function"
+"""What stands in V3 before the separator, and the name behind it."""
+
+_KIND = re.compile(r"[^<\n]*")
+_NAME = re.compile(r"[^\s{`<]*")
+
+
+def _deepseek(source: Source, place: Place) -> Generator[Found | None, None, None]:
+    token = place.opener if place.opener in CALL else (yield from behind_blanks(source, (*CALL, *SECTION_END)))
+    if not token:
+        raise Unfinished if source.text.strip() and is_cut(source, CALL) else Refused
+    while token in CALL:
+        yield from _call(source, place)
+        token = yield from behind_blanks(source, (*CALL, *SECTION_END))
+    if token:
+        yield from behind_blanks(source, TURN_END)
+
+
+def _call(source: Source, place: Place) -> Generator[Found | None, None, None]:
+    """One call behind its opening token, the closing one included."""
+    depth = place.limits.json_depth
+    apart = (yield from peek(source)) in BLANKS
+    char = yield from skip(source)
+    name = ""
+    if char != "{":
+        if apart:  # as prose would write it
+            raise Refused
+        name = yield from _name(source)
+        char = yield from skip(source)
+    if char == "`":
+        char = yield from fence(source)
+    if not char:
+        raise Unfinished
+    if char != "{":
+        raise Refused
+    read = yield from body(source, (*CALL_END, *SECTION_END), depth)
+    if name:
+        yield call_of(name, read, depth)
+    else:
+        yield from calls_in(read, depth)
+    yield from behind_blanks(source, ("```",))
+    yield from behind_blanks(source, CALL_END)
+
+
+def _name(source: Source) -> Generator[None, None, str]:
+    """Take the tool's name: what stands before the separator, or, if that is a mere kind, behind it."""
+    kind = (yield from word(source, _KIND)).strip()
+    if not (yield from one_of(source, SEPARATOR)):
+        raise Unfinished if is_cut(source, SEPARATOR) else Refused
+    char = yield from skip(source)
+    return kind if kind != KIND or char in ("{", "`") else (yield from word(source, _NAME))
+
+
+FAMILIES = (
+    Family(name="deepseek", openers=(*SECTION, *CALL), parse=_deepseek),
+    Family(name="closers of DeepSeek's calls", openers=(*SECTION_END, *CALL_END, *TURN_END), parse=stray, stray=True),
+)

@@ -1,0 +1,292 @@
+"""What a family of markup is made of: a parser that is given text as it comes, and the small steps it is built from.
+
+A parser is a generator. It reads a `Source` from behind its opener, yields None where it needs more text and what it
+has found where it has found it, and returns where its markup ends. `Refused` says that the opener opens nothing of
+this family, `Unfinished` that the message ended in the middle.
+"""
+
+import re
+from collections.abc import Callable, Generator, Mapping, Sequence
+from functools import cache
+from typing import Any
+
+from attrs import define, field, frozen
+
+from pipeline.limits import DEFAULT_LIMITS, Limits
+
+
+@frozen
+class Call:
+    """A tool call: `arguments` is JSON text. `id`: one that is unique in the whole conversation; empty: none is."""
+
+    name: str
+    arguments: str
+    id: str = ""
+    mended: bool = False
+
+
+@frozen
+class Lost:
+    """Markup of a call that names none, or cannot be read."""
+
+    reason: str
+
+
+@frozen
+class Thinking:
+    """From here on the text is reasoning, up to one of the closers."""
+
+    closers: tuple[str, ...]
+
+
+@frozen
+class Answering:
+    """From here on the text is for the reader again."""
+
+
+Found = Call | Lost | Thinking | Answering
+
+Schema = Mapping[str, Any]
+Tools = Mapping[str, Schema]
+"""The tools that the model may call: the schema of the arguments by name."""
+
+
+@frozen(kw_only=True)
+class Place:
+    """Where an opener stands."""
+
+    opener: str
+    line: bool
+    """Nothing but blanks stands before it in its line, or markup."""
+    glued: bool
+    """A character that is no blank stands right before it."""
+    shown: bool
+    """An opener that is text stands before it, and nothing has closed that."""
+    behind: bool
+    """Markup stands right before it, or the beginning of the message; blanks may lie between."""
+    tools: Tools = field(factory=dict)
+    limits: Limits = DEFAULT_LIMITS
+
+    @property
+    def mentioned(self) -> bool:
+        """It stands within a line, parted from what comes before: as prose does where it speaks of markup."""
+        return not self.line and not self.glued
+
+
+class Refused(Exception):
+    """The opener opens nothing of this family."""
+
+
+class Unfinished(Exception):
+    """The message ended in the middle of markup."""
+
+
+@define
+class Source:
+    """The text behind an opener, as far as it has come and was not taken: `text` from `at` on. `over`: it is all."""
+
+    text: str = ""
+    at: int = 0
+    over: bool = False
+
+    def feed(self, text: str) -> None:
+        """More has come."""
+        self.text = self.text[self.at :] + text
+        self.at = 0
+
+    @property
+    def left(self) -> int:
+        """How many characters were not taken."""
+        return len(self.text) - self.at
+
+
+Step = Generator[Found | None, None, Any]
+Parser = Callable[[Source, Place], Generator[Found | None, None, None]]
+
+
+@frozen(kw_only=True)
+class Family:
+    """One family of markup: the literal beginnings by which it is found, and its parser."""
+
+    name: str
+    openers: tuple[str, ...]
+    parse: Parser
+    reasoning: bool = False
+    """It is about reasoning, and is read where no tool is offered too."""
+    closers: tuple[str, ...] = ()
+    """What ends its reasoning, for where the prompt has opened it."""
+    stray: bool = False
+    """It makes nothing: closers that lack their opener, tokens that end a turn."""
+    weak: bool = False
+    """Prose may hold it: it is read only on demand, and makes a call only of a tool that is offered."""
+
+
+BLANKS = " \t\r\n"
+_OTHER = re.compile(r"[^ \t\r\n]")
+
+
+def more(source: Source) -> Generator[None, None, bool]:
+    """Wait for more text; whether any came."""
+    before = source.left
+    while not source.over:
+        yield None
+        if source.left > before:
+            return True
+    return False
+
+
+def peek(source: Source) -> Generator[None, None, str]:
+    """The next character; empty at the end."""
+    if not source.left and not (yield from more(source)):
+        return ""
+    return source.text[source.at]
+
+
+def skip(source: Source, blanks: str = BLANKS) -> Generator[None, None, str]:
+    """Take blanks; the character behind them, which is not taken; empty at the end."""
+    while char := (yield from peek(source)):
+        if char not in blanks:
+            return char
+        source.at += 1
+    return ""
+
+
+def one_of(source: Source, tokens: tuple[str, ...], ahead: int = 0) -> Generator[None, None, str]:
+    """Take the longest of the tokens that stands here, or `ahead` of here; empty if none does, and nothing is taken."""
+    while True:
+        rest = source.text[source.at + ahead : source.at + ahead + longest(tokens)]
+        if rest not in prefixes(tokens) or not (yield from more(source)):
+            break
+    token = max((token for token in tokens if rest.startswith(token)), key=len, default="")
+    source.at += ahead + len(token) if token else 0
+    return token
+
+
+def behind_blanks(source: Source, tokens: tuple[str, ...]) -> Generator[None, None, str]:
+    """Take one of the tokens, and the blanks before it; nothing at all if none stands there, but for one that the end
+    of the message cut."""
+    while (found := _OTHER.search(source.text, source.at)) is None:
+        if not (yield from more(source)):
+            return ""
+    blanks = found.start() - source.at
+    token = yield from one_of(source, tokens, blanks)
+    if not token and source.over and source.text[source.at + blanks :] in prefixes(tokens):
+        source.at = len(source.text)
+    return token
+
+
+def is_cut(source: Source, tokens: tuple[str, ...]) -> bool:
+    """Whether the message ended here, or within one of the tokens."""
+    return source.over and source.text[source.at :] in prefixes(tokens)
+
+
+def until(source: Source, tokens: tuple[str, ...]) -> Generator[None, None, tuple[str, str]]:
+    """Take the text up to the first of the tokens, and that token; what stands between, and which it was.
+
+    Raises `Unfinished` if none comes.
+    """
+    parts: list[str] = []
+    search = alternation(tokens).search
+    while (found := search(source.text, source.at)) is None:
+        keep = max(source.at, len(source.text) - longest(tokens) + 1)
+        parts.append(source.text[source.at : keep])
+        source.at = keep
+        if not (yield from more(source)):
+            raise Unfinished
+    parts.append(source.text[source.at : found.start()])
+    source.at = found.end()
+    return "".join(parts), found.group()
+
+
+def word(source: Source, pattern: "re.Pattern[str]", most: int = 256) -> Generator[None, None, str]:
+    """Take what matches, which must be a run of characters of one kind. Raises `Refused` if it is none, or longer
+    than `most`."""
+    while True:
+        found = pattern.match(source.text, source.at)
+        end = found.end() if found else source.at
+        if end - source.at > most or (found is None and source.left > 0):
+            raise Refused
+        if end < len(source.text) or not (yield from more(source)):
+            break
+    taken, source.at = source.text[source.at : end], end
+    return taken
+
+
+_NAME = re.compile(r"[A-Za-z_][\w:.-]*")
+_INFO = re.compile(r"\w*")
+_VALUES = {'"': re.compile(r'[^"]*'), "'": re.compile(r"[^']*")}
+
+
+def tag(source: Source) -> Generator[None, None, dict[str, str] | None]:
+    """Take the rest of an opening tag behind its name: its attributes; None if it closes itself.
+
+    Raises `Refused` if it is none: words that are no `name="value"` are prose.
+    """
+    attributes: dict[str, str] = {}
+    char = yield from peek(source)
+    if char not in (">", "|", "/", *BLANKS):
+        raise Refused
+    while char := (yield from skip(source)):
+        if char == ">":
+            source.at += 1
+            return attributes
+        if char in "/|":
+            if not (yield from one_of(source, ("/>", "|>"))):
+                break
+            return None if char == "/" else attributes
+        name = yield from word(source, _NAME)
+        if (yield from skip(source)) != "=":
+            break
+        source.at += 1
+        quote = yield from skip(source)
+        if quote not in _VALUES:
+            break
+        source.at += 1
+        attributes[name] = yield from word(source, _VALUES[quote])
+        if not (yield from one_of(source, (quote,))):
+            break
+        if (yield from peek(source)) not in (">", "|", "/", *BLANKS):
+            break
+    raise Refused
+
+
+def fence(source: Source) -> Generator[None, None, str]:
+    """Take the line that opens a code fence, and blanks; the character behind them. Raises `Refused` if it is none."""
+    if not (yield from one_of(source, ("```",))):
+        raise Refused
+    yield from word(source, _INFO)
+    return (yield from skip(source))
+
+
+def second(source: Source) -> Generator[None, None, str]:
+    """The first character behind the next one that is no blank; nothing is taken. Raises `Unfinished` at the end."""
+    while (found := _OTHER.search(source.text, source.at + 1)) is None:
+        if not (yield from more(source)):
+            raise Unfinished
+    return found.group()
+
+
+def stray(source: Source, place: Place) -> Generator[None, None, None]:
+    """A token that makes nothing, unless prose speaks of it."""
+    if place.shown:
+        raise Refused
+    if place.mentioned and not place.behind and (yield from peek(source)) not in ("", "\n"):
+        raise Refused
+
+
+@cache
+def alternation(tokens: tuple[str, ...]) -> "re.Pattern[str]":
+    """Matches the longest of the tokens at a place."""
+    return re.compile("|".join(re.escape(token) for token in sorted(tokens, key=len, reverse=True)))
+
+
+@cache
+def prefixes(tokens: tuple[str, ...]) -> frozenset[str]:
+    """Everything that can still become one of the tokens, or a longer one; the empty text too."""
+    return frozenset(token[:end] for token in tokens for end in range(len(token)))
+
+
+@cache
+def longest(tokens: Sequence[str]) -> int:
+    """The length of the longest token."""
+    return max(map(len, tokens), default=0)

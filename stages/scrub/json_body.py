@@ -1,0 +1,250 @@
+"""A JSON body in markup: where it ends, which objects it holds, and how they stand in its text."""
+
+import json
+import math
+import re
+from collections.abc import Generator
+from functools import cache
+from typing import Any, NoReturn
+
+from attrs import define, field, frozen
+
+from pipeline.jsontext import BLANK, dumps
+from stages.scrub.grammar import Source, Unfinished, more, one_of, until
+from stages.scrub.mend import LEAKED_QUOTE, LEAKED_QUOTES, QUOTES, mend
+
+_INSIDE = {
+    opening: re.compile(rf"[^{closing}\\]*+(?:\\.[^{closing}\\]*+)*+", re.DOTALL) for opening, closing in QUOTES.items()
+}
+_BLANKS = re.compile(f"[{BLANK}]*+")
+_BEHIND_STRING = ",:}]/"
+"""What may stand behind a string; a closer may too."""
+
+
+@frozen
+class Body:
+    """The text of a JSON body. `whole`: it ended by itself, its brackets matched; else a closer came."""
+
+    text: str
+    whole: bool
+
+
+@frozen
+class Value:
+    """A JSON value, and its text. `mended`: the text is not the model's."""
+
+    value: Any
+    text: str
+    mended: bool = False
+
+
+@define
+class _Extent:
+    """What was taken of a body, and which brackets are open in it."""
+
+    closers: tuple[str, ...]
+    depth: int
+    parts: list[str] = field(factory=list)
+    brackets: list[str] = field(factory=list)
+
+    def take(self, source: Source, end: int) -> None:
+        """Take the text up to `end`."""
+        self.parts.append(source.text[source.at : end])
+        source.at = end
+
+
+def body(source: Source, closers: tuple[str, ...], depth: int) -> Generator[None, None, Body]:
+    """Take the object or array that begins here, blanks and closer excluded.
+
+    It ends where its brackets match outside of strings. Where a closer stands outside a string, or where it cannot be
+    mended any more, the next closer from its beginning ends it. Raises `Unfinished` if nothing does.
+    """
+    extent = _Extent(closers, depth)
+    if (yield from _to_end(source, extent)):
+        text = "".join(extent.parts)
+        return Body(text, not extent.brackets)
+    source.text, source.at = "".join(extent.parts) + source.text[source.at :], 0
+    if not closers:
+        raise Unfinished
+    text, closer = yield from until(source, closers)
+    source.at -= len(closer)
+    return Body(text, False)
+
+
+def _to_end(source: Source, extent: _Extent) -> Generator[None, None, bool]:
+    """Take the body up to its end, or up to a closer; whether it can still be mended."""
+    search = _structure(extent.closers).search
+    tokens = (*extent.closers, LEAKED_QUOTE)
+    while True:
+        found = search(source.text, source.at)
+        if found is None:
+            extent.take(source, len(source.text))
+            if not (yield from more(source)):
+                raise Unfinished
+            continue
+        extent.take(source, found.start())
+        char = found.group()
+        if char in "{[":
+            extent.take(source, source.at + 1)
+            extent.brackets.append("}" if char == "{" else "]")
+            if len(extent.brackets) > extent.depth:
+                return False
+        elif char in "}]":
+            if extent.brackets.pop() != char:
+                return False
+            extent.take(source, source.at + 1)
+            if not extent.brackets:
+                return True
+        elif char in QUOTES:
+            extent.take(source, source.at + 1)
+            yield from _string(source, extent, char)
+            if not (yield from _may_follow(source, extent)):
+                return False
+        elif char == "/":
+            if not (yield from _comment(source, extent)):
+                return False
+        elif token := (yield from one_of(source, tokens)):
+            if token != LEAKED_QUOTE:
+                source.at -= len(token)
+                return True
+            extent.parts.append(token)
+            text, closing = yield from until(source, LEAKED_QUOTES)
+            extent.parts.append(text + closing)
+        else:
+            return False
+
+
+def _string(source: Source, extent: _Extent, opening: str) -> Generator[None, None, None]:
+    """Take the rest of a string."""
+    inside = _INSIDE[opening]
+    while True:
+        found = inside.match(source.text, source.at)
+        extent.take(source, found.end() if found else source.at)  # it always matches
+        if source.left and source.text[source.at] != "\\":
+            extent.take(source, source.at + 1)
+            return
+        if not (yield from more(source)):
+            raise Unfinished
+
+
+def _may_follow(source: Source, extent: _Extent) -> Generator[None, None, bool]:
+    """Take blanks behind a string; whether what comes then may stand there."""
+    while True:
+        extent.take(source, _blanks(source.text, source.at))
+        if source.left:
+            char = source.text[source.at]
+            return char in _BEHIND_STRING or any(closer[0] == char for closer in extent.closers)
+        if not (yield from more(source)):
+            raise Unfinished
+
+
+def _comment(source: Source, extent: _Extent) -> Generator[None, None, bool]:
+    """Take a comment; whether it is one."""
+    token = yield from one_of(source, ("//", "/*"))
+    if not token:
+        return False
+    text, closing = yield from until(source, ("\n",) if token == "//" else ("*/",))
+    extent.parts.append(token + text + closing)
+    return True
+
+
+@cache
+def _structure(closers: tuple[str, ...]) -> "re.Pattern[str]":
+    """Matches what matters outside of strings."""
+    first = "".join({closer[0] for closer in (*closers, LEAKED_QUOTE)})
+    return re.compile(f"[{re.escape(''.join(QUOTES) + '{}[]/' + first)}]")
+
+
+def objects(read: Body, depth: int) -> list[dict[str, Value] | None]:
+    """The members of the object that a body is, or of each object in the array that it is; None for what is none.
+
+    Strict first; what is not strict is mended, if it can be.
+    """
+    try:
+        return _strict(read.text)
+    except (ValueError, RecursionError):
+        pass
+    try:
+        mended = mend(read.text, missing=0 if read.whole else 1, depth=depth)
+    except ValueError:
+        return [None]
+    return [_written(item) for item in (mended if isinstance(mended, list) else [mended])]
+
+
+def _written(value: Any) -> dict[str, Value] | None:
+    """The members of a mended object, each in a text of ours."""
+    if not isinstance(value, dict):
+        return None
+    return {name: Value(inner, dumps(inner).decode(), True) for name, inner in value.items()}
+
+
+def _strict(text: str) -> list[dict[str, Value] | None]:
+    """As `objects`, of strict JSON. Raises `ValueError` if it is none."""
+    at = _blanks(text, 0)
+    if text[at] == "{":
+        only, at = members(text, at)
+        found: list[dict[str, Value] | None] = [only]
+    else:
+        found, at = _elements(text, at)
+    if _blanks(text, at) != len(text):
+        raise ValueError("something stands behind the value")
+    return found
+
+
+def members(text: str, at: int = 0) -> tuple[dict[str, Value], int]:
+    """The members of the JSON object that begins here, each as it is written, and where the object ends.
+
+    Raises `ValueError` if it is no strict JSON.
+    """
+    found: dict[str, Value] = {}
+    at = _past(text, at, "{")
+    while text[at : at + 1] != "}":
+        at = _past(text, at, ",") if found else at
+        if text[at : at + 1] != '"':
+            raise ValueError(f"no member at {at}")
+        name, at = _DECODER.raw_decode(text, at)
+        at = _past(text, _blanks(text, at), ":")
+        value, end = _DECODER.raw_decode(text, at)
+        found[name] = Value(value, text[at:end])
+        at = _blanks(text, end)
+    return found, at + 1
+
+
+def _elements(text: str, at: int) -> tuple[list[dict[str, Value] | None], int]:
+    """The objects in the JSON array that begins here, None for each other element, and where the array ends."""
+    found: list[dict[str, Value] | None] = []
+    at = _past(text, at, "[")
+    while text[at : at + 1] != "]":
+        at = _past(text, at, ",") if found else at
+        element: dict[str, Value] | None = None
+        if text[at : at + 1] == "{":
+            element, at = members(text, at)
+        else:
+            at = _DECODER.raw_decode(text, at)[1]
+        found.append(element)
+        at = _blanks(text, at)
+    return found, at + 1
+
+
+def _past(text: str, at: int, char: str) -> int:
+    if text[at : at + 1] != char:
+        raise ValueError(f"no {char} at {at}")
+    return _blanks(text, at + 1)
+
+
+def _blanks(text: str, at: int) -> int:
+    found = _BLANKS.match(text, at)
+    return found.end() if found else at  # it always matches
+
+
+def _refuse(word: str) -> NoReturn:
+    raise ValueError(f"{word} is no JSON")
+
+
+def finite(digits: str) -> float:
+    """A number. Raises `ValueError` if it is too large to be one."""
+    number = float(digits)
+    return number if math.isfinite(number) else _refuse(digits)
+
+
+_DECODER = json.JSONDecoder(parse_constant=_refuse, parse_float=finite)

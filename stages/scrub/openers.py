@@ -1,0 +1,64 @@
+"""What may begin markup: the literal beginnings of families, indexed so that plain text is one search."""
+
+import re
+from collections.abc import Callable, Generator
+from functools import cache
+
+from attrs import frozen
+
+from stages.scrub.code import FENCES
+from stages.scrub.grammar import Answering, Family, Found, Place, Source, longest, prefixes
+
+
+@frozen
+class Openers:
+    """The openers of some families."""
+
+    families: tuple[Family, ...]
+    tokens: frozenset[str]
+    lengths: tuple[int, ...]
+    longest: int
+    prefixes: frozenset[str]
+    """What can still become one of them, or a longer one."""
+    search: "Callable[..., re.Match[str] | None]"
+    """Finds a character that one begins with, or a run of the marks that make a fence."""
+
+    def at(self, text: str, at: int) -> list[tuple[str, Family]]:
+        """The openers that stand there, each with a family that it may open, in the families' order."""
+        here = {token for length in self.lengths if (token := text[at : at + length]) in self.tokens}
+        return (
+            [(token, family) for family in self.families for token in family.openers if token in here] if here else []
+        )
+
+
+@cache
+def openers(families: tuple[Family, ...], marks: bool = True) -> Openers:
+    """The openers of families. `marks`: the marks of code fences and spans are looked for too."""
+    tokens = tuple(token for family in families for token in family.openers)
+    first = "".join(sorted({token[0] for token in tokens}))
+    runs = "".join(f"|{mark}+" for mark in FENCES) if marks else ""
+    return Openers(
+        families=families,
+        tokens=frozenset(tokens),
+        lengths=tuple(sorted({len(token) for token in tokens})),
+        longest=longest(tokens),
+        prefixes=prefixes(tokens) - {""},
+        search=re.compile(f"[{re.escape(first)}]{runs}" if first else "(?!)").search,
+    )
+
+
+@cache
+def openers_in_reasoning(families: tuple[Family, ...], closers: tuple[str, ...], begun: bool) -> Openers:
+    """What may come in reasoning: what closes it, markup of calls, and, before it has `begun`, its own opener again."""
+    inside = [family for family in families if not (family.stray or family.weak or (family.reasoning and begun))]
+    return openers((Family(name="end of reasoning", openers=closers, parse=_end, reasoning=True), *inside), False)
+
+
+@cache
+def closers_of(families: tuple[Family, ...]) -> tuple[str, ...]:
+    """All that may end reasoning which the prompt has opened."""
+    return tuple(closer for family in families for closer in family.closers)
+
+
+def _end(source: Source, place: Place) -> Generator[Found | None, None, None]:
+    yield Answering()

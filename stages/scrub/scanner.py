@@ -1,0 +1,291 @@
+"""One pass over the visible text: what of it is text, reasoning and markup."""
+
+from collections.abc import Generator
+from enum import Enum, auto
+
+from attrs import define, field, frozen
+
+from pipeline.jsontext import size_of
+from pipeline.limits import DEFAULT_LIMITS, Limits
+from stages.scrub.code import FENCES, Code
+from stages.scrub.grammar import (
+    Call,
+    Family,
+    Found,
+    Lost,
+    Place,
+    Refused,
+    Source,
+    Thinking,
+    Tools,
+    Unfinished,
+)
+from stages.scrub.openers import Openers, closers_of, openers, openers_in_reasoning
+
+
+class Kind(Enum):
+    """What a piece of the text is."""
+
+    TEXT = auto()
+    THOUGHT = auto()
+    TAG = auto()  # a tag of reasoning
+    STRAY = auto()  # a token that makes nothing
+    CALLS = auto()  # markup of calls
+    UNFINISHED = auto()  # the same, and the message ended in the middle of it
+
+
+@frozen
+class Piece:
+    """A piece of the visible text, as it was written, and what it says. In order, pieces are the text."""
+
+    kind: Kind
+    raw: str
+    found: Call | Lost | None = None
+    weak: bool = False
+    inside: bool = False
+    """It stands in reasoning."""
+
+
+@define
+class _Attempt:
+    """Markup under way: the families that its opener may open, and what was written since the last thing found."""
+
+    candidates: list[tuple[str, Family]]
+    raw: list[str]
+    place: Place
+    source: Source
+    size: int = 0
+    found: bool = False
+    """It has made something: it is this family's."""
+    parser: Generator[Found | None, None, None] = field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self.parser = self.family.parse(self.source, self.place)
+
+    @property
+    def family(self) -> Family:
+        """The family that reads it."""
+        return self.candidates[0][1]
+
+    def take(self) -> str:
+        """What was read since the last thing found."""
+        raw = "".join(self.raw)
+        end = len(raw) - self.source.left
+        self.raw = [raw[end:]]
+        return raw[:end]
+
+
+@define
+class Scanner:
+    """Tells apart what a text is made of, as it comes: fed fragments, it returns the pieces that are certain.
+
+    What is held back is the longest suffix that can still become markup, and markup under way. `reasoning_open`: the
+    text begins in reasoning. Markup that grows beyond `limits.held_bytes` is text.
+    """
+
+    families: tuple[Family, ...]
+    tools: Tools = field(factory=dict, kw_only=True)
+    reasoning_open: bool = field(default=False, kw_only=True)
+    limits: Limits = field(default=DEFAULT_LIMITS, kw_only=True)
+    quiet: bool = field(init=False, default=False)
+    """Text stands before what comes next, and nothing is held back."""
+    _shown: int = field(init=False, default=0)
+    """Openers that were told as text, less closers."""
+    _behind: bool = field(init=False, default=True)
+    """Nothing but blanks was told since markup, or since the beginning."""
+    _openers: Openers = field(init=False)
+    _closers: tuple[str, ...] = field(init=False, default=())
+    """What ends the reasoning that the text is in; empty: it is in none."""
+    _text: str = field(init=False, default="")
+    """What has come and was not told, while no markup is under way."""
+    _over: bool = field(init=False, default=False)
+    _attempt: _Attempt | None = field(init=False, default=None)
+    _code: Code = field(init=False, factory=Code)
+    _last: str = field(init=False, default="")
+    """The end of what was told as text."""
+
+    def __attrs_post_init__(self) -> None:
+        self._closers = closers_of(self.families) if self.reasoning_open else ()
+        self._set_openers()
+
+    @property
+    def held(self) -> int:
+        """Bytes of what is held back."""
+        return self._attempt.size if self._attempt is not None else size_of(self._text)
+
+    def passes(self, text: str) -> bool:
+        """Whether this is text and nothing else; then it has been told. Asked only while it is `quiet`."""
+        if self._openers.search(text) is not None:
+            return False
+        code = self._code
+        if code.blank or code.run or "\n" in text:
+            code.passed(text)
+        self._last = text
+        return True
+
+    def feed(self, text: str) -> list[Piece]:
+        """What is certain, now that this has come."""
+        out: list[Piece] = []
+        if self._attempt is None:
+            self._text += text
+        else:
+            self._grow(self._attempt, text, out)
+        self._scan(out)
+        return out
+
+    def close(self) -> list[Piece]:
+        """What was held back; nothing more will come."""
+        out: list[Piece] = []
+        self._over = True
+        if self._attempt is not None:
+            self._attempt.source.over = True
+        self._scan(out)
+        return out
+
+    def reduce(self, families: tuple[Family, ...]) -> list[Piece]:
+        """From here on only these families are read; what is held back for others is text."""
+        out: list[Piece] = []
+        self.families = families
+        self._set_openers()
+        if self._attempt is not None and self._attempt.family not in families:
+            self._give_up(self._attempt, out)
+        self._scan(out)
+        return out
+
+    def _grow(self, attempt: _Attempt, text: str, out: list[Piece]) -> None:
+        """More of the markup under way."""
+        attempt.raw.append(text)
+        attempt.source.feed(text)
+        attempt.size += size_of(text)
+        if attempt.size > self.limits.held_bytes:
+            self._give_up(attempt, out)
+
+    def _give_up(self, attempt: _Attempt, out: list[Piece]) -> None:
+        """The markup under way is text."""
+        self._attempt = None
+        self._tell("".join(attempt.raw), out)
+
+    def _scan(self, out: list[Piece]) -> None:
+        goes_on = True
+        while goes_on and (self._attempt is not None or self._text):
+            goes_on = self._find(out) if self._attempt is None else self._pursue(self._attempt, out)
+        self.quiet = not (self._behind or self._text or self._attempt is not None or self._closers)
+
+    def _find(self, out: list[Piece]) -> bool:
+        """Tell the text up to the next markup; whether there is more to do. What may become markup is held back."""
+        text, opening, code, at = self._text, self._openers, self._code, 0
+        while found := opening.search(text, at):
+            begin = found.start()
+            if self._closers and self._behind and text[:begin].strip():  # its own opener may not come any more
+                self._tell(text[:begin], out)
+                self._text = text[begin:]
+                return True
+            code.passed(text[at:begin])
+            if text[begin] in FENCES and not self._closers:
+                code.marks(found.group())
+                at = found.end()
+                continue
+            code.settle(text[begin])
+            if not code.inside or self._closers:
+                if not self._over and text[begin : begin + opening.longest] in opening.prefixes:
+                    self._tell(text[:begin], out)
+                    self._text = text[begin:]
+                    return False
+                if candidates := opening.at(text, begin):
+                    self._tell(text[:begin], out)
+                    self._begin(candidates, text[begin:])
+                    return True
+            at = begin + 1
+            code.passed(text[begin])
+        code.passed(text[at:])
+        self._tell(text, out)
+        self._text = ""
+        return False
+
+    def _begin(self, candidates: list[tuple[str, Family]], text: str) -> None:
+        """Try to read what stands here as markup of the first of some families."""
+        self._text = ""
+        opener = candidates[0][0]
+        place = Place(
+            opener=opener,
+            line=self._code.blank,
+            glued=bool(self._last[-1:].strip()),
+            shown=self._shown > 0,
+            behind=self._behind,
+            tools=self.tools,
+            limits=self.limits,
+        )
+        source = Source(text[len(opener) :], over=self._over)
+        self._attempt = _Attempt(candidates, [text], place, source, size_of(text))
+
+    def _pursue(self, attempt: _Attempt, out: list[Piece]) -> bool:
+        """Read on; whether it has come to an end."""
+        try:
+            while (found := next(attempt.parser)) is not None:
+                attempt.found = True
+                self._made(attempt, found, out)
+            return False
+        except StopIteration:
+            if raw := attempt.take():
+                self._cut(attempt, Piece(_kind(attempt.family), raw, inside=bool(self._closers)), out)
+            self._attempt, self._text = None, attempt.raw[0]
+        except Unfinished:
+            self._cut(attempt, Piece(Kind.UNFINISHED, "".join(attempt.raw), inside=bool(self._closers)), out)
+            self._attempt = None
+        except Refused:
+            self._refused(attempt, out)
+        return True
+
+    def _made(self, attempt: _Attempt, found: Found, out: list[Piece]) -> None:
+        """Something was found."""
+        inside, raw = bool(self._closers), attempt.take()
+        call = found if isinstance(found, Call | Lost) else None
+        if not isinstance(found, Call | Lost):
+            self._closers = found.closers if isinstance(found, Thinking) else ()
+        self._cut(attempt, Piece(_kind(attempt.family), raw, call, attempt.family.weak, inside), out)
+
+    def _cut(self, attempt: _Attempt, piece: Piece, out: list[Piece]) -> None:
+        """Markup is cut out of the text."""
+        out.append(piece)
+        attempt.size = 0
+        self._behind = True
+        self._code.cut()
+        self._set_openers()
+
+    def _refused(self, attempt: _Attempt, out: list[Piece]) -> None:
+        """It is another family's, or else its first character is text, and what follows is read anew."""
+        raw = "".join(attempt.raw)
+        self._attempt = None
+        if not attempt.found and len(attempt.candidates) > 1:
+            self._begin(attempt.candidates[1:], raw)
+            return
+        if not self._closers:
+            self._shown = max(0, self._shown + (-1 if attempt.family.stray else 1))
+        self._code.passed(raw[:1])
+        self._tell(raw[:1], out)
+        self._text = raw[1:]
+
+    def _tell(self, text: str, out: list[Piece]) -> None:
+        """This is text, or reasoning."""
+        if not text:
+            return
+        if self._closers:
+            out.append(Piece(Kind.THOUGHT, text))
+        else:
+            out.append(Piece(Kind.TEXT, text))
+            self._last = text
+        if self._behind and not text.isspace():
+            self._behind = False
+            self._set_openers()
+
+    def _set_openers(self) -> None:
+        if self._closers:
+            self._openers = openers_in_reasoning(self.families, self._closers, not self._behind)
+        else:
+            self._openers = openers(self.families)
+
+
+def _kind(family: Family) -> Kind:
+    if family.stray:
+        return Kind.STRAY
+    return Kind.TAG if family.reasoning else Kind.CALLS

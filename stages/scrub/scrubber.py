@@ -1,0 +1,282 @@
+"""Tool calls and reasoning that a model wrote as text become blocks, while they are still arriving."""
+
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+
+from attrs import define, evolve, field
+
+from pipeline.events import (
+    BlockStart,
+    Event,
+    MessageDelta,
+    StopReason,
+    StreamError,
+    TextDelta,
+    ToolUseBlock,
+)
+from pipeline.ids import CallIds
+from pipeline.jsontext import size_of
+from pipeline.ledger import Ledger
+from pipeline.limits import DEFAULT_LIMITS, Limits
+from pipeline.outcome import Outcome
+from pipeline.route import DEFAULT_ANSWERS, AnswerOptions
+from pipeline.stage import Stage
+from stages.scrub import gate
+from stages.scrub.families import FAMILIES
+from stages.scrub.gate import Fate, Progress
+from stages.scrub.grammar import Call, Family, Lost, Tools
+from stages.scrub.scanner import Kind, Piece, Scanner
+from stages.scrub.writer import Writer
+
+NAME = "TagScrubber"
+
+
+@define
+class TagScrubber(Stage[Event, Event]):
+    """Calls and reasoning that were written as text are blocks of their own, and their markup is not shown.
+
+    Its state belongs to the visible text, not to a block: what comes between two parts of markup waits behind it. What
+    becomes of calls, the gate decides; where it cannot yet, they and all behind them wait, up to `limits.held_bytes`.
+    It opens no block while another of its own is open; given one block at a time, it gives one at a time.
+    """
+
+    options: AnswerOptions = field(default=DEFAULT_ANSWERS, kw_only=True)
+    tools: Tools = field(factory=dict, kw_only=True)
+    """The tools that the model may call."""
+    families: tuple[Family, ...] = field(default=FAMILIES, kw_only=True)
+    ledger: Ledger = field(factory=Ledger, kw_only=True)
+    limits: Limits = field(default=DEFAULT_LIMITS, kw_only=True)
+    outcome: Outcome = field(factory=Outcome, kw_only=True)
+    ended: bool = field(init=False, default=False)
+    _scanner: Scanner = field(init=False)
+    _writer: Writer = field(init=False)
+    _ids: CallIds = field(init=False)
+    _tape: deque[Event] = field(init=False, factory=deque)
+    """What came and was not passed on, in order."""
+    _passed: int = field(init=False, default=0)
+    """How much of the tape's first text was."""
+    _pieces: deque[Piece] = field(init=False, factory=deque)
+    """What the tape's text is made of, as far as that is certain."""
+    _size: int = field(init=False, default=0)
+    """Their bytes."""
+    _from: int = field(init=False, default=0)
+    _to: int = field(init=False, default=0)
+    """Where in the visible text they begin and end."""
+    _answered: int = field(init=False, default=0)
+    """Up to where the model is known to have gone on from reasoning, by text or by a call in the upstream's form."""
+    _structured: bool = field(init=False, default=False)
+    _recovered: bool = field(init=False, default=False)
+    _flow: int = field(init=False, default=-1)
+    """Of the block in which plain text is passed on as it comes; -1: it is not."""
+    _passes: Callable[[str], bool] = field(init=False)
+    _progress: Progress = field(init=False, default=Progress.OPEN)
+
+    def __attrs_post_init__(self) -> None:
+        options = self.options
+        families = gate.read(self.families, calls=bool(self.tools) and options.recover != "off", weak=options.weak)
+        self._scanner = Scanner(families, tools=self.tools, reasoning_open=options.reasoning_open, limits=self.limits)
+        self._passes = self._scanner.passes
+        self._writer = Writer(self.ledger)
+        self._ids = CallIds(NAME, "tool use", self.ledger, self.limits)
+
+    @property
+    def held(self) -> int:  # type: ignore[override]  # computed here, stored elsewhere
+        return 0 if self.ended else self._size + self._scanner.held + self._writer.held
+
+    def receive(self, items: Sequence[Event]) -> Sequence[Event]:
+        if len(items) == 1:
+            event = items[0]
+            if type(event) is TextDelta and event.index == self._flow and self._passes(event.text):
+                return items
+        out: list[Event] = []
+        writer = self._writer
+        for event in items:
+            if self.ended:
+                break
+            if type(event) is TextDelta and self._flow >= 0 and self._passes(event.text):
+                out.append(event if event.index == self._flow else TextDelta(self._flow, event.text))
+                continue
+            if isinstance(event, TextDelta):
+                if event.text:
+                    self._tape.append(event)
+                    self._told(self._scanner.feed(event.text), out)
+            elif isinstance(event, MessageDelta):
+                self._over(Progress.OVER, out)
+                writer.event(self._fitting(event), out)
+            elif isinstance(event, StreamError):
+                self._over(Progress.CUT, out)
+                writer.event(event, out)
+                self.ended = True
+            else:
+                self._beside(event, out)
+            self._flow = writer.index if writer.flowing and self._scanner.quiet and not self._tape else -1
+        return out
+
+    def receive_eof(self, cause: StreamError | None = None) -> Sequence[Event]:
+        out: list[Event] = []
+        if not self.ended:
+            self._over(Progress.CUT, out)
+            self._writer.settle(out)
+            self.ended = True
+            if cause is not None:
+                out.append(cause)
+        return out
+
+    def _beside(self, event: Event, out: list[Event]) -> None:
+        """An event that is no text: it waits behind what is held back."""
+        if isinstance(event, BlockStart) and isinstance(event.block, ToolUseBlock):
+            self._ids.unique(event.block.id)
+            self._called(out)
+        if self._tape:
+            self._tape.append(event)
+        else:
+            self._writer.event(event, out)
+
+    def _called(self, out: list[Event]) -> None:
+        """The model made a call that is no text."""
+        first, self._structured = not self._structured, True
+        self._answered = self._to
+        pieces: list[Piece] = []
+        if first and self._may_show():
+            pieces = self._scanner.reduce(gate.read(self.families, calls=False))
+        self._told(pieces, out)
+
+    def _may_show(self) -> bool:
+        """Whether markup of calls is text from now on."""
+        return self._gate(Progress.OPEN) is Fate.TEXT
+
+    def _told(self, pieces: list[Piece], out: list[Event]) -> None:
+        """More of the text is certain."""
+        for piece in pieces:
+            self._pieces.append(piece)
+            self._size += size_of(piece.raw)
+            self._to += len(piece.raw)
+            if piece.kind is Kind.TEXT and not piece.raw.isspace():
+                self._answered = self._to
+        self._drain(out)
+        if self._size > self.limits.held_bytes and self._progress is Progress.OPEN:
+            self._progress = Progress.OVER
+            self._drain(out)
+
+    def _over(self, progress: Progress, out: list[Event]) -> None:
+        """The text ends."""
+        self._progress, self._flow = progress, -1
+        self._told(self._scanner.close(), out)
+
+    def _drain(self, out: list[Event]) -> None:
+        """Pass on what is decided."""
+        while self._pieces:
+            piece = self._pieces[0]
+            fate = self._fate(piece)
+            if fate is Fate.UNDECIDED:
+                return
+            length = self._untaken(piece)
+            if fate is Fate.TEXT:
+                while self._pieces and _goes_with(self._pieces[0], piece) and self._fate(self._pieces[0]) is fate:
+                    length += self._untaken(self._pieces[0])
+                self._show(length, _is_thought(piece), out)
+            else:
+                self._cut(piece, fate, out)
+            while self._tape and not isinstance(self._tape[0], TextDelta):
+                self._writer.event(self._tape.popleft(), out)
+
+    def _fate(self, piece: Piece) -> Fate:
+        if piece.kind in (Kind.TEXT, Kind.THOUGHT):
+            return Fate.TEXT
+        if piece.kind is Kind.TAG:
+            return Fate.HIDDEN
+        if piece.kind is Kind.STRAY:
+            hidden = self._writer.behind_markup or self.options.residue == "hide"
+            return Fate.HIDDEN if hidden else Fate.TEXT
+        if piece.kind is Kind.UNFINISHED:
+            return Fate.HIDDEN if self.options.unfinished == "hide" else Fate.TEXT
+        if piece.weak and isinstance(piece.found, Call) and piece.found.name not in self.tools:
+            return Fate.TEXT
+        fate = self._gate(self._progress)
+        if not piece.inside or fate is not Fate.CALL:
+            return fate
+        if self._answered > self._from:  # it went on to answer: what it weighed was a thought
+            return Fate.TEXT
+        return {Progress.OPEN: Fate.UNDECIDED, Progress.OVER: Fate.CALL, Progress.CUT: Fate.TEXT}[self._progress]
+
+    def _gate(self, progress: Progress) -> Fate:
+        return gate.fate(
+            self.options.recover,
+            self.options.residue,
+            tools=bool(self.tools),
+            structured=self._structured,
+            progress=progress,
+        )
+
+    def _untaken(self, piece: Piece) -> int:
+        """The first piece is decided; its length."""
+        self._pieces.popleft()
+        self._size -= size_of(piece.raw)
+        self._from += len(piece.raw)
+        return len(piece.raw)
+
+    def _show(self, length: int, thought: bool, out: list[Event]) -> None:
+        """So much is text, or reasoning; in it stays what came in the middle of it."""
+        for event in self._taken(length):
+            if not isinstance(event, TextDelta):
+                self._writer.event(event, out)
+            elif thought:
+                self._writer.thought(event.text, out)
+            else:
+                self._writer.text(event, out)
+
+    def _cut(self, piece: Piece, fate: Fate, out: list[Event]) -> None:
+        """A piece that is not shown; behind it comes what came in the middle of it."""
+        writer = self._writer
+        between = [event for event in self._taken(len(piece.raw)) if not isinstance(event, TextDelta)]
+        writer.cut(out)
+        if fate is Fate.CALL:
+            self._recover(piece.found, out)
+        elif piece.kind is Kind.UNFINISHED:
+            self.ledger.record(NAME, "text", "dropped", "markup of a call that the end of the answer cut")
+        for event in between:
+            writer.event(event, out)
+
+    def _recover(self, found: Call | Lost | None, out: list[Event]) -> None:
+        """A call becomes one; one that cannot be read is recorded."""
+        if isinstance(found, Lost):
+            self.ledger.record(NAME, "text", "dropped", found.reason)
+        elif found is not None and max(len(found.name), len(found.id)) > self.limits.id_chars:
+            self.ledger.record(NAME, "text", "dropped", "a call whose name or id is too long")
+        elif found is not None:
+            if found.mended:
+                self.ledger.record(NAME, "text", "mended", "the JSON of a call")
+            self._writer.call(ToolUseBlock(self._ids.unique(found.id), found.name), found.arguments, out)
+            self._recovered = True
+            self.outcome.recovered += 1
+
+    def _taken(self, count: int) -> Iterator[Event]:
+        """So many characters of text off the tape, in the deltas that they came in, and what stands between them."""
+        while count > 0:
+            event = self._tape.popleft()
+            if isinstance(event, TextDelta):
+                begin, end = self._passed, self._passed + count
+                self._passed = 0
+                if end < len(event.text):
+                    self._tape.appendleft(event)
+                    self._passed = end
+                text = event.text[begin:end]
+                count -= len(text)
+                event = event if len(text) == len(event.text) else TextDelta(event.index, text)
+            yield event
+
+    def _fitting(self, event: MessageDelta) -> MessageDelta:
+        """The message's end, which says that tools are to be called if that was written as text."""
+        if self._recovered and event.stop_reason is StopReason.END_TURN:
+            return evolve(event, stop_reason=StopReason.TOOL_USE)
+        return event
+
+
+def _is_thought(piece: Piece) -> bool:
+    """What it is where it is shown: reasoning, not text."""
+    return piece.inside or piece.kind is Kind.THOUGHT
+
+
+def _goes_with(piece: Piece, before: Piece) -> bool:
+    """Whether it may be shown in one with the piece before it, so that a delta stays one."""
+    return piece.kind is not Kind.STRAY and _is_thought(piece) == _is_thought(before)

@@ -1,0 +1,139 @@
+"""What becomes of an answer whose text holds markup: short names for it, at any cut."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from attrs import define, field
+
+from pipeline.events import BlockDelta, BlockStart, BlockStop, Event, StreamError, TextDelta
+from pipeline.ledger import Ledger
+from pipeline.limits import DEFAULT_LIMITS, Limits
+from pipeline.message import Message, Reasoning, Refusal, Text, ToolUse, assemble
+from pipeline.outcome import Outcome
+from pipeline.route import AnswerOptions
+from stages.scrub import TagScrubber
+from tests.canonical import BEGIN, END, TEXT, losses, start, stop, text
+
+PROMPT = AnswerOptions(recover="prompt")
+HIDING = AnswerOptions(recover="prompt", residue="hide", unfinished="hide")
+NATIVE = AnswerOptions()
+NATIVE_HIDING = AnswerOptions(residue="hide", unfinished="hide")
+
+TOOLS: dict[str, Any] = {"f": {}, "g": {}}
+CALL = '{"name": "f", "arguments": {"x": 1}}'
+MARKUP = f"<tool_call>{CALL}</tool_call>"
+F = ("f", '{"x": 1}')
+
+SIZES = (1, 2, 3, 4, 7, 23)
+
+
+@define
+class Scrubbed:
+    """What came of an answer. The law of a message is asserted on the way: dense indexes, one block at a time."""
+
+    options: AnswerOptions = PROMPT
+    tools: dict[str, Any] = field(factory=lambda: TOOLS)
+    limits: Limits = DEFAULT_LIMITS
+    ledger: Ledger = field(init=False, factory=Ledger)
+    outcome: Outcome = field(init=False, factory=Outcome)
+    steps: list[list[Event]] = field(init=False, factory=list)
+    most: int = field(init=False, default=0)
+    """The most bytes that were held."""
+
+    def give(self, *events: Event) -> "Scrubbed":
+        """A whole answer, one event a read, and its end."""
+        stage = TagScrubber(
+            options=self.options, tools=self.tools, ledger=self.ledger, limits=self.limits, outcome=self.outcome
+        )
+        for event in events:
+            self.steps.append([*stage.receive([event])])
+            self.most = max(self.most, stage.held)
+        self.steps.append([*stage.receive_eof()])
+        assert stage.held == 0
+        assert stage.ended
+        obeys(self.events)
+        return self
+
+    @property
+    def events(self) -> list[Event]:
+        return [event for step in self.steps for event in step]
+
+    @property
+    def message(self) -> Message:
+        return assemble(self.events)
+
+    @property
+    def content(self) -> list[Any]:
+        """Text as a string, reasoning as `[text]`, a call as `(name, arguments)`."""
+        out: list[Any] = []
+        for part in self.message.content:
+            if isinstance(part, ToolUse):
+                assert part.complete
+                out.append((part.name, part.arguments))
+            elif isinstance(part, Reasoning):
+                out.append([part.text])
+            else:
+                assert isinstance(part, Text | Refusal)
+                out.append(part.text)
+        return out
+
+    @property
+    def deltas(self) -> list[str]:
+        """The text of each delta for the reader."""
+        return [event.text for event in self.events if isinstance(event, TextDelta)]
+
+    @property
+    def ids(self) -> list[str]:
+        return [part.id for part in self.message.content if isinstance(part, ToolUse)]
+
+    @property
+    def lost(self) -> list[tuple[str, str]]:
+        """Action and reason of each entry of the ledger."""
+        return [(action, reason) for _, action, reason in losses(self.ledger)]
+
+
+def obeys(events: Iterable[Event]) -> None:
+    """One block at a time, dense indexes, no empty text, nothing behind the end."""
+    opened: int | None = None
+    blocks, said = 0, True
+    for event in events:
+        if isinstance(event, BlockStart):
+            assert opened is None, event
+            assert event.index == blocks, event
+            opened, blocks, said = event.index, blocks + 1, event.block != TEXT
+        elif isinstance(event, BlockStop):
+            assert opened == event.index, event
+            assert said, "an empty text block"
+            opened = None
+        elif isinstance(event, BlockDelta):
+            assert opened == event.index, event
+            said = True
+        elif isinstance(event, StreamError) or event is END:
+            assert opened is None, event
+
+
+def said(*parts: str, end: Event = END) -> list[Event]:
+    """An answer of one text block in these deltas."""
+    return [BEGIN, start(0, TEXT), *(text(0, part) for part in parts), stop(0), end]
+
+
+def cuts(whole: str, size: int) -> list[str]:
+    """A text in pieces of that size."""
+    return [whole[at : at + size] for at in range(0, len(whole), size)]
+
+
+def scrubbed(*parts: str, options: AnswerOptions = PROMPT, **asked: Any) -> Scrubbed:
+    """What becomes of a text in these deltas."""
+    return Scrubbed(options, **asked).give(*said(*parts))
+
+
+def at_every_cut(whole: str, *, end: Event = END, **asked: Any) -> Scrubbed:
+    """What becomes of a text, which must be the same in one delta, cut in two anywhere, and in pieces of any size."""
+    first = Scrubbed(**asked).give(*said(whole, end=end))
+    halves: Sequence[list[str]] = [[whole[:at], whole[at:]] for at in range(1, len(whole))]
+    for parts in (*halves, *(cuts(whole, size) for size in SIZES)):
+        other = Scrubbed(**asked).give(*said(*parts, end=end))
+        assert other.content == first.content, parts
+        assert other.lost == first.lost, parts
+        assert other.message.stop_reason == first.message.stop_reason
+    return first
