@@ -13,8 +13,8 @@ PREFIX = "sw1."
 
 _MEMBERS = 5
 _DIGEST = 32
-_PIECES = 32
-"""So many pieces of a text are hashed at once: hashing each of them would cost more than all else that is done."""
+_AT_ONCE = 256
+"""So many characters of a text are hashed at once: hashing each piece would cost more than all else that is done."""
 
 
 @frozen
@@ -36,12 +36,12 @@ class TextDigest:
     """The hash of a text that comes in pieces, which are not kept."""
 
     _hash: Any = field(init=False, factory=hashlib.sha256)
-    _pieces: list[str] = field(init=False, factory=list)
+    _pending: str = field(init=False, default="")
 
     def add(self, text: str) -> None:
         """More of the text."""
-        self._pieces.append(text)
-        if len(self._pieces) >= _PIECES:
+        self._pending += text
+        if len(self._pending) >= _AT_ONCE:
             self._sum_up()
 
     def hex(self) -> str:
@@ -50,8 +50,8 @@ class TextDigest:
         return str(self._hash.hexdigest()[:_DIGEST])
 
     def _sum_up(self) -> None:
-        self._hash.update("".join(self._pieces).encode("utf-8", "surrogatepass"))
-        self._pieces.clear()
+        self._hash.update(self._pending.encode("utf-8", "surrogatepass"))
+        self._pending = ""
 
 
 def seal(upstream: str, model: str, text: str | TextDigest, blob: str) -> str:

@@ -6,7 +6,7 @@ frozen, at run time it is a plain object with slots, because a frozen one costs 
 
 from collections.abc import Mapping
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from pipeline.errors import ErrorKind
 
@@ -31,6 +31,10 @@ class StopReason(StrEnum):
     REFUSAL = "refusal"
     PAUSE_TURN = "pause_turn"
     CONTEXT_WINDOW = "model_context_window_exceeded"
+
+
+CUTTING: Final = frozenset({StopReason.MAX_TOKENS, StopReason.CONTEXT_WINDOW, StopReason.REFUSAL})
+"""The stop reasons that may cut a call short: it is closed as it stands."""
 
 
 class ToolKind(StrEnum):
@@ -62,6 +66,14 @@ class Frame:
     data: bytes
     name: bytes = b""
     raw: bytes = b""
+
+
+@event
+class Origin(Frame):
+    """A frame that may be written back: which one of the stream it is, and the events that were made of it."""
+
+    number: int = 0
+    made: "tuple[Event, ...]" = field(default=(), eq=False, repr=False)
 
 
 @event
@@ -105,7 +117,11 @@ Block = TextBlock | ReasoningBlock | RedactedReasoningBlock | ToolUseBlock | Ser
 
 @event
 class Event:
-    """What all events have: the frame they came from, where it may be written back byte for byte."""
+    """What all events have: the frame they came from, where it may be written back byte for byte.
+
+    An event that is evolved from another one keeps its origin, so that the frame is patched; one that is made anew has
+    none, and is written anew.
+    """
 
     origin: Frame | None = field(default=None, kw_only=True, eq=False, repr=False)
 

@@ -18,6 +18,8 @@ def failure(error: Any, around: Mapping[str, Any], kinds: Mapping[str, ErrorKind
     """
     if isinstance(error, list):
         error = error[0] if error else None
+    if type(error) is int:
+        return stated(around.get("message"), (around.get("type"),), around.get("code") or error, kinds)
     if not isinstance(error, dict):
         return stated(error, (around.get("type"),), around.get("code"), kinds)
     words = (error.get("code"), error.get("type"), error.get("status"))
@@ -35,7 +37,8 @@ def stated(
     if kind is None:
         number = int(code) if isinstance(code, int | str) and _HTTP_STATUS.fullmatch(str(code)) else 0
         kind = kind_of_status(number) if number else ErrorKind.API
-    text = _message(message) or (f"the upstream failed: {named[0]}" if named else "the upstream failed")
+    said = named[0] if named else code
+    text = _message(message) or (f"the upstream failed: {said}" if said else "the upstream failed")
     return StreamError(kind, text, str(code) if code else "".join(named[:1]), kind in RETRYABLE)
 
 

@@ -13,7 +13,8 @@ class Halves:
 
     odd: bool = field(init=False, default=False)
     """A half is waiting."""
-    _waiting: dict[str, str] = field(init=False, factory=dict)
+    _waiting: tuple[tuple[str, str], ...] = field(init=False, default=())
+    """Keys and their halves: hardly ever one."""
 
     @property
     def held(self) -> int:
@@ -24,14 +25,16 @@ class Halves:
         """The text that can be passed on for `key`; a leading half at its end waits for the next."""
         if not text or (text.isascii() and not self.odd):
             return text
-        text = self._waiting.pop(key, "") + text
+        waiting = dict(self._waiting)
+        text = waiting.pop(key, "") + text
         if "\ud800" <= text[-1] <= "\udbff":
-            self._waiting[key] = text[-1]
+            waiting[key] = text[-1]
             text = text[:-1]
-        self.odd = bool(self._waiting)
+        self._waiting = tuple(waiting.items())
+        self.odd = bool(waiting)
         return whole_text(text)
 
     def rest(self) -> Iterable[tuple[str, str]]:
         """What still waits, by key, without its other half."""
-        waiting, self._waiting, self.odd = self._waiting, {}, False
-        return [(key, "\ufffd") for key in waiting]
+        waiting, self._waiting, self.odd = self._waiting, (), False
+        return [(key, "\ufffd") for key, _ in waiting]

@@ -91,6 +91,10 @@ class Route:
     answers: AnswerOptions = DEFAULT_ANSWERS
     models: Mapping[str, str] = field(factory=dict)
     """The upstream's model for a client's; one that is not named goes up as it is."""
+    streams_only: bool = False
+    """The upstream gives nothing but streams: one is asked for also where the client wants a whole answer."""
+    without: frozenset[str] = frozenset()
+    """Members of a body that the upstream refuses: they are left out, and that is recorded."""
     limits: Limits = DEFAULT_LIMITS
 
     @property
@@ -115,7 +119,8 @@ class Route:
         request = self.client.parse(read_body(body, limits=self.limits), ledger=ledger, limits=self.limits)
         model = self.models.get(request.model, request.model)
         options = evolve(self.requests, model=model, upstream=self.provider)
-        built = self.upstream.build(request, ledger=ledger, limits=self.limits, options=options)
+        asked = evolve(request, stream=True) if self.streams_only else request
+        built = self.upstream.build(asked, ledger=ledger, limits=self.limits, options=options)
         facts = RequestFacts(
             model=request.model,
             usage=estimate(request),
@@ -124,9 +129,11 @@ class Route:
             map=built.map,
             tools=callable_tools(request, built.map),
         )
-        accept = STREAM_TYPE if request.stream else JSON_TYPE
-        headers = {"accept": accept, "content-type": JSON_TYPE}
-        return facts, UpstreamRequest(self.upstream.path, headers, dumps(built.body))
+        headers = {"accept": STREAM_TYPE if asked.stream else JSON_TYPE, "content-type": JSON_TYPE}
+        for name in sorted(built.body.keys() & self.without):
+            ledger.record("Route", name, "dropped", "the upstream refuses it")
+        left = {name: value for name, value in built.body.items() if name not in self.without}
+        return facts, UpstreamRequest(self.upstream.path, headers, dumps(left))
 
 
 @define

@@ -202,19 +202,15 @@ class Joint:
 class Chain(Joint, Stage[Any, Any]):  # type: ignore[override]  # `held` and `ended` are computed here, stored elsewhere
     """Stages run one behind the other, each given what the one before it made. Failure is as `Joint` says."""
 
-    __slots__ = ("_receives",)
-
-    def __init__(self, stages: Sequence[Stage[Any, Any]]) -> None:
-        super().__init__(stages)
-        self._receives = tuple(stage.receive for stage in stages)
+    __slots__ = ()
 
     def receive(self, items: Sequence[Any]) -> Sequence[Any]:
         if self._done:
             return ()
         at = 0
         try:
-            for receive in self._receives:
-                items = receive(items)
+            for stage in self.stages:
+                items = stage.receive(items)
                 if not items:
                     return ()
                 at += 1

@@ -1,6 +1,5 @@
 """One block at a time: what arrives interleaved leaves in order, and no tool call is ever split."""
 
-from collections import deque
 from collections.abc import Callable, Sequence
 from enum import Enum, auto
 from typing import Any
@@ -10,6 +9,7 @@ from attrs import define, field
 from pipeline.arguments import Arguments
 from pipeline.errors import ErrorKind, LimitExceeded, PipelineError, StageError, UpstreamError
 from pipeline.events import (
+    CUTTING,
     AnnotationDelta,
     ArgumentsDelta,
     Block,
@@ -24,7 +24,6 @@ from pipeline.events import (
     RefusalDelta,
     ServerBlock,
     SignatureDelta,
-    StopReason,
     StreamError,
     TextBlock,
     TextDelta,
@@ -36,9 +35,6 @@ from pipeline.jsontext import size_of
 from pipeline.ledger import Ledger
 from pipeline.limits import DEFAULT_LIMITS, Limits
 from pipeline.stage import Stage
-
-LIMITING = frozenset({StopReason.MAX_TOKENS, StopReason.CONTEXT_WINDOW, StopReason.REFUSAL})
-"""The stop reasons that may cut a call short: it is closed as it stands."""
 
 
 class _Phase(Enum):
@@ -95,12 +91,11 @@ class InterleaveBuffer(Stage[Event, Event]):
     limits: Limits = field(default=DEFAULT_LIMITS, kw_only=True)
     held: int = field(init=False, default=0)
     ended: bool = field(init=False, default=False)
-    _blocks: dict[int, Block] = field(init=False, factory=dict)
-    _live: dict[int, _Piece] = field(init=False, factory=dict)
-    """The piece that a block's next delta belongs to."""
+    _live: dict[int, Block | _Piece] = field(init=False, factory=dict)
+    """The piece that a block's next delta belongs to; the block itself before it has one."""
     _current: _Piece | None = field(init=False, default=None)
-    _queue: deque[_Piece] = field(init=False, factory=deque)
-    """Pieces that wait, in order. Only the last one may be blank."""
+    _queue: list[_Piece] = field(init=False, factory=list)
+    """Pieces that wait, in order: a few. Only the last one may be blank."""
     _next: int = field(init=False, default=0)
 
     def receive(self, items: Sequence[Event]) -> Sequence[Event]:
@@ -128,10 +123,10 @@ class InterleaveBuffer(Stage[Event, Event]):
 
     def _start(self, event: BlockStart, out: list[Event]) -> None:
         block = event.block
-        if event.index in self._blocks:
+        if event.index in self._live:
             raise StageError(f"BlockStart for block {event.index}, which was opened before")
-        self._bound(len(self._blocks))
-        self._blocks[event.index] = block
+        self._bound(len(self._live))
+        self._live[event.index] = block
         if not _splits(block):
             call = isinstance(block, ToolUseBlock) and block.kind is ToolKind.FUNCTION
             self._append(event.index, _Piece(block, arguments=Arguments(self.limits) if call else None))
@@ -148,7 +143,7 @@ class InterleaveBuffer(Stage[Event, Event]):
         if not event.text:
             return
         if piece is None:
-            block = self._blocks[event.index]
+            block = self._known(event)
             blank = isinstance(block, TextBlock)
             piece = _Piece(block, _BLANK if blank else _WAITING, splits=True)
             self._append(event.index, piece)
@@ -161,7 +156,7 @@ class InterleaveBuffer(Stage[Event, Event]):
     def _belonging(self, event: SignatureDelta | AnnotationDelta, out: list[Event]) -> None:
         """A signature or a citation: it belongs to what was written of its block. A citation may come before that."""
         block = self._known(event)
-        piece = self._live.get(event.index)
+        piece = self._piece(event)
         if piece is None and isinstance(event, AnnotationDelta) and isinstance(block, TextBlock):
             piece = _Piece(block, _BLANK, splits=True)
             self._append(event.index, piece)
@@ -172,7 +167,7 @@ class InterleaveBuffer(Stage[Event, Event]):
         self._write(piece, event, out)
 
     def _arguments(self, event: ArgumentsDelta, out: list[Event]) -> None:
-        piece = self._live.get(event.index)
+        piece = self._piece(event)
         if piece is None or piece.splits:
             raise StageError(f"ArgumentsDelta for block {event.index}, a {type(self._known(event)).__name__}")
         text = event.text
@@ -191,13 +186,13 @@ class InterleaveBuffer(Stage[Event, Event]):
             same = text == event.text and event.index == piece.index
             out.append(event if same else ArgumentsDelta(piece.index, text))
         elif text:
-            self._write(piece, event if text == event.text else ArgumentsDelta(event.index, text), out)
+            self._keep(piece, ArgumentsDelta(event.index, text))
         if self._queue:
             self._advance(out)
 
     def _stop(self, event: BlockStop, out: list[Event]) -> None:
         self._known(event)
-        piece = self._live.get(event.index)
+        piece = self._piece(event)
         if piece is not None and piece.phase is not _ENDED and piece.whole is None:
             piece.whole = event.complete
             self._advance(out)
@@ -206,7 +201,7 @@ class InterleaveBuffer(Stage[Event, Event]):
         """The end of the message: a block that nobody has stopped ends now."""
         for piece in (self._current, *self._queue):
             if piece is not None and piece.whole is None:
-                piece.whole = event.stop_reason not in LIMITING
+                piece.whole = event.stop_reason not in CUTTING
         self._advance(out)
         out.append(event)
 
@@ -217,7 +212,7 @@ class InterleaveBuffer(Stage[Event, Event]):
     def _tail(self, event: TextDelta | RefusalDelta | ReasoningDelta) -> _Piece | None:
         """The piece that a block can go on in: its last one, if nothing came between; else it must be split."""
         block = self._known(event)
-        live = self._live.get(event.index)
+        live = self._piece(event)
         if not _splits(block):
             return live
         queue = self._queue
@@ -241,10 +236,13 @@ class InterleaveBuffer(Stage[Event, Event]):
         elif piece.phase is _ENDED:
             self._lose(_NAMES[type(delta)], "for a block that has ended")
         else:
-            size = _size_of(delta)
-            piece.waiting.append(delta)
-            piece.size += size
-            self._hold(size)
+            self._keep(piece, delta)
+
+    def _keep(self, piece: _Piece, delta: BlockDelta) -> None:
+        size = _size_of(delta)
+        piece.waiting.append(delta)
+        piece.size += size
+        self._hold(size)
 
     def _hold(self, size: int) -> None:
         self.held += size
@@ -264,7 +262,7 @@ class InterleaveBuffer(Stage[Event, Event]):
             if current is None:
                 if not due:
                     return
-                self._begin(self._queue.popleft(), out)
+                self._begin(self._queue.pop(0), out)
             elif current.whole is not None or (due and current.may_end()):
                 self._end(current, out)
             else:
@@ -275,7 +273,7 @@ class InterleaveBuffer(Stage[Event, Event]):
         if not self._queue or self._queue[0].phase is not _BLANK:
             return bool(self._queue)
         if self._queue[0].whole is not None:
-            self._drop_blank(self._queue.popleft())
+            self._drop_blank(self._queue.pop(0))
         return False
 
     def _begin(self, piece: _Piece, out: list[Event]) -> None:
@@ -317,7 +315,7 @@ class InterleaveBuffer(Stage[Event, Event]):
         self.ended = True
         while self._current is not None or self._queue:
             if self._current is None:
-                piece = self._queue.popleft()
+                piece = self._queue.pop(0)
                 if piece.phase is _BLANK:
                     self._drop_blank(piece)
                 else:
@@ -340,11 +338,17 @@ class InterleaveBuffer(Stage[Event, Event]):
         for delta in piece.waiting:
             self._lose(_NAMES[type(delta)], "a block of blanks alone")
 
+    def _piece(self, event: BlockDelta | BlockStop) -> _Piece | None:
+        """The piece that an event belongs to, if its block has one."""
+        live = self._live.get(event.index)
+        return live if isinstance(live, _Piece) else None
+
     def _known(self, event: BlockDelta | BlockStop) -> Block:
-        try:
-            return self._blocks[event.index]
-        except KeyError:
-            raise StageError(f"{type(event).__name__} for block {event.index}, which was never opened") from None
+        """The block that an event belongs to."""
+        live = self._live.get(event.index)
+        if live is None:
+            raise StageError(f"{type(event).__name__} for block {event.index}, which was never opened")
+        return live.block if isinstance(live, _Piece) else live
 
     def _lose(self, path: str, reason: str) -> None:
         self.ledger.record("InterleaveBuffer", path, "dropped", reason)

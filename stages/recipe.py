@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
-from pipeline.dialect import NO_REQUEST, Dialect, RequestFacts
+from pipeline.dialect import NO_REQUEST, Dialect, RequestFacts, Returning
 from pipeline.events import Event, ToolKind
 from pipeline.ledger import Ledger
 from pipeline.limits import DEFAULT_LIMITS, Limits
@@ -21,6 +21,7 @@ from stages.seal import Sealer
 from stages.sse import SSEDecoder, SSEEncoder
 from stages.unwrap import InputUnwrapper
 from stages.validate import BlockValidator
+from stages.verbatim import FrameReturner, OriginKeeper, RawDecoder
 from stages.verdict import VerdictStage
 from stages.whole import AnswerBound, BodyReader, BodyWriter
 
@@ -42,8 +43,43 @@ def default_chain(
     It is read in the form `arriving`, or, if that is None, in the one that its first byte tells. What cannot be
     carried goes to `ledger`, how the answer ended to `outcome`.
     """
+    before, after = default_halves(
+        upstream,
+        client,
+        arriving=arriving,
+        leaving=leaving,
+        facts=facts,
+        ledger=ledger,
+        limits=limits,
+        outcome=outcome,
+        options=options,
+    )
+    return before | after
+
+
+def default_halves(
+    upstream: Dialect,
+    client: Dialect,
+    *,
+    arriving: Form | None = Form.STREAM,
+    leaving: Form = Form.STREAM,
+    facts: RequestFacts = NO_REQUEST,
+    ledger: Ledger | None = None,
+    limits: Limits = DEFAULT_LIMITS,
+    outcome: Outcome | None = None,
+    options: AnswerOptions = DEFAULT_ANSWERS,
+) -> tuple[Stage[bytes, Event], Stage[Event, bytes]]:
+    """The default chain in two, for stages of one's own: `before | mine | after`.
+
+    What stands between is given one block at a time. Whatever it makes of that is lawful again behind it, but where
+    both dialects are the same.
+    """
     ledger = Ledger() if ledger is None else ledger
     outcome = Outcome(ledger=ledger) if outcome is None else outcome
+    verdict = VerdictStage(outcome, facts.usage)
+    if upstream.name == client.name and leaving is Form.STREAM and isinstance(client, Returning):
+        returner = FrameReturner(client.returner(facts=facts, ledger=ledger, limits=limits), SSEEncoder())
+        return _keeping(upstream, arriving, facts, ledger, limits), verdict | returner
     sealer = Sealer(upstream=options.upstream or upstream.name, envelopes=options.envelope, ledger=ledger)
     neutral = sealer | InterleaveBuffer(ledger=ledger, limits=limits)
     if options.recover != "off":
@@ -53,14 +89,16 @@ def default_chain(
         )
     if any(tool.wrapped for tool in facts.map.tools.values()):
         neutral = neutral | InputUnwrapper(facts.map, ledger=ledger, limits=limits)
-    if facts.map.ids or any(name != tool.name for name, tool in facts.map.tools.items()):
+    if _renames(facts):
         neutral = neutral | ToolRestorer(facts.map)
-    return (
-        _reading(upstream, arriving, facts, ledger, limits)
-        | neutral
-        | BlockValidator(ledger=ledger, limits=limits)
-        | _writing(client, leaving, facts, ledger, limits, VerdictStage(outcome, facts.usage))
-    )
+    before = _reading(upstream, arriving, facts, ledger, limits) | neutral
+    validator = BlockValidator(ledger=ledger, limits=limits)
+    return before, validator | _writing(client, leaving, facts, ledger, limits, verdict)
+
+
+def _renames(facts: RequestFacts) -> bool:
+    """Whether tools or calls have other names above than below."""
+    return bool(facts.map.ids) or any(name != tool.name for name, tool in facts.map.tools.items())
 
 
 def _reading(
@@ -71,6 +109,18 @@ def _reading(
     stream = decoder | upstream.normalizer(facts=facts, ledger=ledger, limits=limits)
     whole = BodyReader(partial(upstream.read_body, facts=facts, ledger=ledger, limits=limits), limits=limits)
     return AnswerReader(stream, whole) if form is None else stream if form is Form.STREAM else whole
+
+
+def _keeping(
+    upstream: Dialect, form: Form | None, facts: RequestFacts, ledger: Ledger, limits: Limits
+) -> Stage[bytes, Event]:
+    """Bytes of a stream that goes back to its own dialect: its events remember their frames."""
+    decoder = SSEDecoder(limits=limits, sentinels=tuple(upstream.sentinels), ledger=ledger)
+    normalizer = upstream.normalizer(facts=facts, ledger=Ledger(), limits=limits)  # nothing that it leaves out is lost
+    stream = RawDecoder(decoder) | OriginKeeper(normalizer, upstream.name)
+    whole = BodyReader(partial(upstream.read_body, facts=facts, ledger=ledger, limits=limits), limits=limits)
+    reading = AnswerReader(stream, whole) if form is None else stream if form is Form.STREAM else whole
+    return reading | ToolRestorer(facts.map) if _renames(facts) else reading
 
 
 def _writing(

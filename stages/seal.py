@@ -40,13 +40,14 @@ class Sealer(Stage[Event, Event]):
     _model: str = field(init=False, default="")
     _texts: dict[int, TextDigest] = field(init=False, factory=dict)
     """Of the reasoning blocks that are open."""
-    _left_out: set[int] = field(init=False, factory=set)
+    _left_out: frozenset[int] = field(init=False, default=frozenset())
 
     def receive(self, items: Sequence[Event]) -> Sequence[Event]:
-        if not CHANGING.isdisjoint(map(type, items)):
-            return [sealed for event in items if (sealed := self._sealed(event)) is not None]
         for event in items:
-            if isinstance(event, ReasoningDelta):
+            if type(event) in CHANGING:
+                return [sealed for event in items if (sealed := self._sealed(event)) is not None]
+        for event in items:
+            if type(event) is ReasoningDelta:
                 self._note(event)
         return items
 
@@ -65,6 +66,7 @@ class Sealer(Stage[Event, Event]):
         elif isinstance(event, BlockStop):
             self._texts.pop(event.index, None)
             if event.index in self._left_out:
+                self._left_out -= {event.index}
                 return None
         elif isinstance(event, MessageStart):
             self._model = event.model
@@ -82,7 +84,7 @@ class Sealer(Stage[Event, Event]):
             if self.envelopes:
                 return BlockStart(event.index, RedactedReasoningBlock(self._envelope("", block.data)))
             self._lose("redacted reasoning")
-            self._left_out.add(event.index)
+            self._left_out |= {event.index}
             return None
         return event
 

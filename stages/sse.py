@@ -17,7 +17,7 @@ from pipeline.stage import Stage
 
 BOM = b"\xef\xbb\xbf"
 CR, LF = b"\r\n"
-BEGINNINGS = (b"data:", b"event:", b"id:", b"retry:", BOM)
+BEGINNINGS = (b"data:", b"event:", b"id:", b"retry:", b"error:", BOM)
 """What a line begins with that is no junk; a beginning of one, at the end of the stream, was cut."""
 
 
@@ -40,8 +40,9 @@ class SSEDecoder(Stage[bytes, Frame]):
 
     The frames, and the failure behind them, do not depend on how the bytes were cut. The bytes of an unfinished event
     are copied once as they come and once when it is whole, so that the cost is linear. Nothing is decoded: data are
-    bytes. At the end, a last event without its blank line is a frame only if its data is whole, which WHATWG would
-    drop; a stream without any frame that is one JSON text is one frame.
+    bytes. Two things are not WHATWG's: a line of a field `error` (old llama.cpp) is data of an event of that name; at
+    the end, a last event without its blank line is a frame if its data is whole. A stream without any frame that is
+    one JSON text is one frame.
 
     Raises `LimitExceeded` at `limits.line_bytes` and `limits.frame_bytes`, and `UpstreamError` at a clean end if what
     came is no event stream.
@@ -72,15 +73,20 @@ class SSEDecoder(Stage[bytes, Frame]):
         return len(self._block) + len(self._junk)
 
     def receive(self, items: Sequence[bytes]) -> Sequence[Frame]:
-        data = b"".join(items)
+        data = items[0] if len(items) == 1 else b"".join(items)
         if not data or self.ended:
             return ()
         if self._edge is not MIDDLE or CR in data:
             data = self._with_lf(data)
             if not data:
                 return ()
+        block, end = self._block, len(data) - 2
+        alone = data.find(b"\n") == end and data[-1] == LF and data.startswith(b"data: ")
+        if alone and 6 < end <= self._bound and not block and not self._junk:  # one event, as nearly all slow reads are
+            self._made += 1
+            return [Frame(data[6:end])]
         made: list[Frame] = []
-        if block := self._block:
+        if block:
             if b"\n\n" not in data and (block[-1] != LF or data[0] != LF):
                 self._hold(data, made)
                 return made
@@ -224,12 +230,16 @@ class SSEDecoder(Stage[bytes, Frame]):
 class SSEEncoder(Stage[Frame, bytes]):
     """The frames of one call are one bytes object of whole events, LF at every line's end.
 
-    Data that holds line ends is written as several data lines. A frame without data is nothing on the wire.
+    Data that holds line ends is written as several data lines. A frame without data is what it came as: a comment,
+    or nothing.
 
     Raises `StageError` if an event name holds a line end.
     """
 
     ended: bool = field(init=False, default=False)
+    _name: bytes = field(init=False, default=b"")
+    """The last event name, and what an event of it begins with."""
+    _begins: bytes = field(init=False, default=b"data: ")
 
     def receive(self, items: Sequence[Frame]) -> Sequence[bytes]:
         if self.ended:
@@ -238,16 +248,18 @@ class SSEEncoder(Stage[Frame, bytes]):
         for frame in items:
             data = frame.data
             if not data:
+                if frame.raw:
+                    out.append(frame.raw)
                 continue
             if LF in data or CR in data:
                 data = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n").replace(b"\n", b"\ndata: ")
             name = frame.name
-            if name:
+            if name != self._name:
                 if LF in name or CR in name:
                     raise StageError(f"event name {name!r} holds a line end").after([b"".join(out)] if out else ())
-                out += (b"event: ", name, b"\ndata: ", data, b"\n\n")
-            else:
-                out += (b"data: ", data, b"\n\n")
+                self._name = name
+                self._begins = b"event: %b\ndata: " % name if name else b"data: "
+            out += (self._begins, data, b"\n\n")
         return [b"".join(out)] if out else ()
 
     def receive_eof(self, cause: StreamError | None = None) -> Sequence[bytes]:
@@ -260,7 +272,7 @@ def uniform(data: bytes, end: int) -> list[Frame]:
 
     This is the way of nearly every read, so it counts line ends instead of looking at lines.
     """
-    if data[:6] == b"data: ":
+    if data.startswith(b"data: "):
         run = data[6:end]
         if LF not in run:
             return [Frame(run)] if run else []
@@ -289,6 +301,9 @@ def fields(block: bytes) -> tuple[bytes, bytes, list[bytes]]:
             data.append(value.removeprefix(b" "))
         elif key == b"event":
             name = value.removeprefix(b" ")
+        elif key == b"error":
+            name = name or key
+            data.append(value.removeprefix(b" "))
         elif key and key not in (b"id", b"retry"):
             junk.append(line)
     return name, b"\n".join(data), junk

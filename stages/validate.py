@@ -111,8 +111,8 @@ class BlockValidator(Stage[Event, Event]):
     """The deltas that fit the open block."""
     _same: int | None = field(init=False, default=None)
     """Its index, if it leaves with the one it came with."""
-    _seen: set[int] = field(init=False, factory=set)
-    """The indexes that blocks came with."""
+    _seen: range | set[int] = field(init=False, default=range(0))
+    """The indexes that blocks came with: all up to one, as a rule."""
     _next: int = field(init=False, default=0)
     _called: bool = field(init=False, default=False)
     """A whole call was written."""
@@ -212,7 +212,10 @@ class BlockValidator(Stage[Event, Event]):
         self._index = self._next
         self._same = event.index if event.index == self._next else None
         self._fits = FITS[type(event.block)]
-        self._seen.add(event.index)
+        if isinstance(self._seen, set):
+            self._seen.add(event.index)
+        else:
+            self._seen = range(event.index + 1) if event.index == len(self._seen) else {*self._seen, event.index}
         self._next += 1
 
     def _mend(self, event: Event, out: list[Event]) -> None:

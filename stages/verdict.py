@@ -25,8 +25,8 @@ class VerdictStage(Stage[Event, Event]):
     ended: bool = field(init=False, default=False)
 
     def receive(self, items: Sequence[Event]) -> Sequence[Event]:
-        if not NOTED.isdisjoint(map(type, items)):
-            for event in items:
+        for event in items:
+            if type(event) in NOTED:
                 self._note(event)
         if not self.outcome.begun:
             self.outcome.begun = not all(isinstance(event, SILENT) for event in items)

@@ -2,6 +2,9 @@
 
 import json
 from collections.abc import Mapping, Sequence
+from functools import reduce
+from itertools import pairwise
+from operator import or_
 from typing import Any
 
 from attrs import define, field
@@ -12,6 +15,7 @@ from pipeline.reply import Head, Refusal
 from pipeline.route import Exchange, Route, UpstreamRequest
 from pipeline.stage import Stage
 from stages.recipe import default_chain
+from tests.lawful import check_law
 from tests.messages_client import folded
 from tests.support import fragment, same_ids
 
@@ -64,6 +68,11 @@ class Got:
         assert self.head is not None
         return self.head.headers["content-type"].startswith("text/event-stream")
 
+    def check(self) -> None:
+        """Fail if it is a stream that is not as its dialect must be."""
+        if self.head is not None and self.is_stream:
+            check_law(self.exchange.route.client.name, self.body)
+
     @property
     def message(self) -> dict[str, Any]:
         """The answer, of whichever form, as one message; minted ids numbered."""
@@ -85,6 +94,27 @@ class Got:
         return error
 
 
+def opened_over(way: Sequence[str], stream: bool = True, **members: Any) -> list[Exchange]:
+    """Exchanges begun by a Messages client over the dialects of `way`: each one's request is the next one's to read."""
+    exchanges: list[Exchange] = []
+    body = json.dumps({**ASKED, "stream": stream, **members}).encode()
+    for client, upstream in pairwise(["messages", *way]):
+        exchanges.append(route(client=client, upstream=upstream).open(body))
+        body = exchanges[-1].request.body
+    return exchanges
+
+
+def answered_over(exchanges: Sequence[Exchange], *reads: bytes) -> "Got":
+    """What the client gets of an answer that comes down through all: one chain, since both ends of each are bytes."""
+    replies = [exchange.reply(200, {}) for exchange in exchanges]
+    chain: Any = reduce(or_, [reply.chain for reply in reversed(replies)])
+    got = Got(exchanges[0], out=[b"".join(chain.receive([read])) for read in reads])
+    got.out.append(b"".join(chain.receive_eof()))
+    got.head = replies[0].head
+    got.check()
+    return got
+
+
 def answered(
     exchange: Exchange,
     *reads: bytes,
@@ -104,6 +134,7 @@ def answered(
         assert bool(b"".join(got.out)) <= (reply.head is not None)
     got.out.append(b"".join(chain.receive_eof(cause)))
     got.head = reply.head
+    got.check()
     return got
 
 

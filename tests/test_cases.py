@@ -59,9 +59,11 @@ def merged(blocks: list[list[Any]]) -> list[list[Any]]:
 
 
 def blocks_of(answer: Answer) -> list[list[Any]]:
-    """An answer's blocks in the words of a case."""
+    """An answer's blocks in the words of a case, which tells of no opaque ones."""
     out: list[list[Any]] = []
     for kind, said, *call in answer.blocks:
+        if kind == "redacted_thinking":
+            continue
         if kind == "tool_use":
             out.append(["tool", call[1], value_of(said) if call[2] else said, call[0]])
         else:

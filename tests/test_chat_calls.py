@@ -1,14 +1,24 @@
 """Which fragment belongs to which call."""
 
+from collections.abc import Collection
 from itertools import count
 from typing import Any
 
 import pytest
 
 from pipeline.errors import LimitExceeded, UpstreamError
-from pipeline.events import ArgumentsDelta, BlockStart, BlockStop, Event, ToolKind, ToolUseBlock
+from pipeline.events import (
+    ArgumentsDelta,
+    BlockStart,
+    BlockStop,
+    Event,
+    RedactedReasoningBlock,
+    ToolKind,
+    ToolUseBlock,
+)
 from pipeline.ledger import Ledger
 from pipeline.limits import Limits
+from pipeline.toolnames import OfferedTool, RequestMap
 from stages.dialects.chat.calls import LEGACY, Calls, Fragment, exact_entries, fragments_of
 from tests.support import call, chunk, fragment, payload
 
@@ -16,9 +26,10 @@ from tests.support import call, chunk, fragment, payload
 class Spoken:
     """Calls, given entries of `tool_calls`, with what came of them."""
 
-    def __init__(self, limits: Limits | None = None) -> None:
+    def __init__(self, limits: Limits | None = None, offered: Collection[str] = ()) -> None:
         self.ledger = Ledger()
-        self.calls = Calls(self.ledger, limits or Limits(), count())
+        tools = {name: OfferedTool(name) for name in offered}
+        self.calls = Calls(self.ledger, limits or Limits(), count(), RequestMap(tools))
         self.out: list[Event] = []
 
     def say(self, *entries: dict[str, Any]) -> list[Event]:
@@ -90,6 +101,14 @@ def test_a_name_that_never_comes_fails_a_finished_stream() -> None:
     assert raised.value.code == "nameless_tool_call"
 
 
+def test_no_call_ends_as_whole_while_arguments_wait_for_a_name_that_never_came() -> None:
+    spoken = Spoken()
+    spoken.say(fragment(0, "i", "f", ""), fragment(3, arguments='{"x":1}'))
+    with pytest.raises(UpstreamError, match="without a name"):
+        spoken.calls.end(spoken.out, complete=True)
+    assert spoken.out == [BlockStart(0, ToolUseBlock("i", "f"))]
+
+
 def test_a_name_that_never_comes_is_recorded_where_the_call_was_cut() -> None:
     for by_an_error in (True, False):
         spoken = Spoken()
@@ -133,8 +152,51 @@ def test_text_that_goes_on_with_the_arguments_is_the_same_calls(rest: dict[str, 
     assert called(fragment(0, "i", "f", '{"x"'), rest) == [("i", "f", '{"x":1}')]
 
 
-def test_another_name_before_any_arguments_is_no_other_call() -> None:
-    assert called(fragment(0, "i", "f", ""), fragment(0, None, "g", "{}")) == [("i", "f", "{}")]
+def test_another_name_before_any_arguments_is_no_other_call_and_is_recorded() -> None:
+    spoken = Spoken()
+    spoken.say(fragment(0, "i", "get_", ""), fragment(0, None, "weather", ""), fragment(0, None, "get_", "{}"))
+    assert spoken.whole() == [("i", "get_", "{}")]
+    assert [(entry.path, entry.action) for entry in spoken.ledger] == [("tool_calls[].function.name", "ignored")]
+
+
+def test_one_id_for_two_calls_without_a_place_is_two_calls() -> None:
+    spoken = Spoken()
+    spoken.say(fragment(None, "f", "f", '{"x":1}'), fragment(None, "f", "f", '{"x":2}'))
+    spoken.say(fragment(None, "f", "f", '{"x":2}'))
+    assert spoken.whole() == [("f", "f", '{"x":1}'), ("f_2", "f", '{"x":2}{"x":2}')]
+
+
+@pytest.mark.parametrize("pieces", [["re", "ad_file"], ["r", "ead", "_file"], ["read_", "file"]])
+def test_a_name_in_pieces_is_the_tools_that_was_offered(pieces: list[str]) -> None:
+    spoken = Spoken(offered={"read_file", "read_link", "write"})
+    first, *rest = pieces
+    assert spoken.say(fragment(0, "i", first, "")) == []
+    *between, last = rest
+    assert spoken.say(*(fragment(0, None, piece, "") for piece in between)) == []
+    assert spoken.say(fragment(0, None, last, "{"), fragment(0, arguments="}")) == [
+        BlockStart(0, ToolUseBlock("i", "read_file")),
+        ArgumentsDelta(0, "{"),
+        ArgumentsDelta(0, "}"),
+    ]
+
+
+def test_a_name_that_was_offered_is_whole_though_another_begins_with_it() -> None:
+    spoken = Spoken(offered={"read", "read_file"})
+    assert spoken.say(fragment(0, "i", "read", "")) == [BlockStart(0, ToolUseBlock("i", "read"))]
+
+
+def test_a_name_that_no_tool_has_waits_for_no_other_piece_once_its_arguments_come() -> None:
+    spoken = Spoken(offered={"read_file"})
+    assert spoken.say(fragment(0, "i", "read", "{}"))[0] == BlockStart(0, ToolUseBlock("i", "read"))
+    assert spoken.say(fragment(1, "j", "other", "")) == [BlockStart(1, ToolUseBlock("j", "other"))]
+
+
+@pytest.mark.parametrize("complete", [True, False])
+def test_a_name_whose_rest_never_comes_is_the_calls_at_the_end(complete: bool) -> None:
+    spoken = Spoken(offered={"read_file"})
+    assert spoken.say(fragment(0, "i", "read", "")) == []
+    spoken.calls.end(spoken.out, complete=complete)
+    assert spoken.out == [BlockStart(0, ToolUseBlock("i", "read")), BlockStop(0, complete)]
 
 
 def test_a_fragment_that_says_nothing_is_nothing() -> None:
@@ -289,6 +351,49 @@ def test_arguments_without_a_name_are_held_within_a_bound() -> None:
     assert spoken.calls.held == 4
 
 
+# What must come back with a call
+
+SIGNED = {"google": {"thought_signature": "S"}}
+BEFORE = RedactedReasoningBlock('{"tool_calls":[{"extra_content":{"google":{"thought_signature":"S"}}}]}')
+
+
+def test_what_must_come_back_with_a_call_is_in_a_block_before_it() -> None:
+    spoken = Spoken()
+    assert spoken.say(fragment(0, "i", "f", "{}", extra_content=SIGNED)) == [
+        BlockStart(0, BEFORE),
+        BlockStop(0),
+        BlockStart(1, ToolUseBlock("i", "f")),
+        ArgumentsDelta(1, "{}"),
+    ]
+    assert spoken.say(fragment(0, arguments="", extra_content=SIGNED)) == []
+    assert list(spoken.ledger) == []
+
+
+def test_what_must_come_back_with_a_call_waits_for_its_name_within_the_bound() -> None:
+    spoken = Spoken()
+    assert spoken.say(fragment(0, arguments="{}", extra_content=SIGNED)) == []
+    assert spoken.calls.held == 2 + len(BEFORE.data)
+    assert spoken.say(fragment(0, "i", "f"))[0] == BlockStart(0, BEFORE)
+    assert spoken.calls.held == 0
+    with pytest.raises(LimitExceeded, match="more than 3 bytes"):
+        Spoken(Limits(held_bytes=3)).say(fragment(0, arguments="1", extra_content=SIGNED))
+
+
+def test_what_must_come_back_with_a_call_and_comes_behind_its_beginning_is_recorded() -> None:
+    spoken = Spoken()
+    assert spoken.say(fragment(0, "i", "f", ""), fragment(0, arguments="{}", extra_content=SIGNED))[1:] == [
+        ArgumentsDelta(0, "{}")
+    ]
+    assert [entry.path for entry in spoken.ledger] == ["tool_calls[].extra_content"]
+
+
+@pytest.mark.parametrize("extra", [{}, {"google": {}}, {"google": {"thought_signature": ""}}, {"n": 7}, "", 7, None])
+def test_an_extra_that_holds_nothing_makes_no_block(extra: Any) -> None:
+    spoken = Spoken()
+    assert spoken.say(fragment(0, "i", "f", extra_content=extra)) == [BlockStart(0, ToolUseBlock("i", "f"))]
+    assert list(spoken.ledger) == []
+
+
 # The quick way
 
 
@@ -296,7 +401,9 @@ def test_the_way_of_nearly_every_fragment_gives_what_the_long_way_gives() -> Non
     spoken, quick = Spoken(), Spoken()
     for one in (spoken, quick):
         one.say(fragment(0, "i", "f", ""))
-    assert quick.calls.go_on([fragment(0, arguments='{"x":1}')], quick.out)
+    going_on = quick.calls.going_on([fragment(0, arguments='{"x":1}')])
+    assert going_on is not None
+    quick.out.append(going_on.more('{"x":1}'))
     spoken.say(fragment(0, arguments='{"x":1}'))
     assert quick.out == spoken.out
     for one in (spoken, quick):
@@ -339,9 +446,7 @@ def test_the_way_of_nearly_every_fragment_gives_what_the_long_way_gives() -> Non
 def test_every_other_fragment_takes_the_long_way(entries: Any) -> None:
     spoken = Spoken()
     spoken.say(fragment(0, "i", "f"), fragment(1, "j"))
-    before = [*spoken.out]
-    assert not spoken.calls.go_on(entries, spoken.out)
-    assert spoken.out == before
+    assert spoken.calls.going_on(entries) is None
 
 
 # Halves of characters
@@ -358,7 +463,7 @@ def test_half_a_character_alone_is_replaced_when_the_call_ends() -> None:
     spoken = Spoken()
     assert spoken.say(fragment(0, "i", "f", "\ud83d")) == [BlockStart(0, ToolUseBlock("i", "f"))]
     assert spoken.calls.held == 1
-    assert not spoken.calls.go_on([fragment(0, arguments="x")], spoken.out)
+    assert spoken.calls.going_on([fragment(0, arguments="x")]) is None
     spoken.calls.end(spoken.out, complete=False)
     assert spoken.out[1:] == [ArgumentsDelta(0, "\ufffd"), BlockStop(0, complete=False)]
     assert spoken.calls.held == 0
@@ -415,6 +520,12 @@ def test_an_entry_is_read_member_by_member(entry: dict[str, Any], wanted: Fragme
 
 def test_a_place_may_be_given() -> None:
     assert Fragment.of({"function": {"name": "f"}}, LEGACY) == Fragment(LEGACY, "", "f", "", ToolKind.FUNCTION)
+
+
+def test_a_freeform_call_of_a_function_is_a_functions() -> None:
+    entry = {"index": 0, "id": "i", "type": "custom", "custom": {"name": "f", "input": '{"x":1}'}}
+    assert Spoken(offered={"f"}).say(entry)[0] == BlockStart(0, ToolUseBlock("i", "f"))
+    assert Spoken(offered={"g"}).say(entry)[0] == BlockStart(0, ToolUseBlock("i", "f", ToolKind.CUSTOM))
 
 
 def test_a_custom_call_is_one_by_its_first_fragment() -> None:

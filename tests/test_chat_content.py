@@ -234,7 +234,6 @@ def test_content_that_is_marked_as_a_thought_is_reasoning(extra: Any, kind: str)
         ({"x" * 100: 1}, f"choices[].delta.{'x' * 64}"),
         ({"reasoning_opaque": "x"}, "choices[].delta.reasoning_opaque"),
         ({"reasoning_content": {"text": "A", "signature": "x"}}, "choices[].delta.reasoning_content.signature"),
-        ({"tool_calls": [{"extra_content": {"google": {}}}]}, "choices[].delta.tool_calls[].extra_content"),
     ],
 )
 def test_a_member_that_no_event_carries_is_named(delta: dict[str, Any], path: str) -> None:

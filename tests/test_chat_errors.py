@@ -6,7 +6,16 @@ import pytest
 
 from pipeline.errors import RETRYABLE, ErrorKind
 from pipeline.events import StreamError
-from stages.dialects.chat.errors import FAILED_FINISH, KINDS, STATUS_CODES, error_in, failed_finish
+from stages.dialects.chat import DIALECT
+from stages.dialects.chat.errors import (
+    FAILED_FINISH,
+    KINDS,
+    STATUS_CODES,
+    error_body,
+    error_in,
+    failed_finish,
+    read_error,
+)
 from tests.support import finish, text, usage
 
 
@@ -35,6 +44,7 @@ def failed(chunk: Any, name: bytes = b"") -> StreamError:
         # xAI and Fireworks: a bare string
         ({"code": "boom code", "error": "boom"}, "api", "boom code"),
         ({"error": "boom"}, "api", ""),
+        ({"error": 503, "message": "boom"}, "overloaded", "503"),
         # Gemini: an array
         ([{"error": {"code": 429, "message": "boom", "status": "RESOURCE_EXHAUSTED"}}], "rate_limit", "429"),
         ([7, {"error": {"code": 503, "message": "boom", "status": "UNAVAILABLE"}}], "overloaded", "503"),
@@ -95,7 +105,7 @@ def test_an_error_is_read_in_the_form_it_comes_in(chunk: Any, kind: str, code: s
     ("chunk", "message"),
     [
         ({"error": {"type": "server_error"}}, "the upstream failed: server_error"),
-        ({"error": {"code": 500}}, "the upstream failed"),
+        ({"error": {"code": 500}}, "the upstream failed: 500"),
         ({"error": True}, "the upstream failed"),
         ({"error": {"message": 7}}, "the upstream failed"),
     ],
@@ -165,3 +175,80 @@ def test_a_finish_reason_may_be_a_failure(reason: str, kind: ErrorKind) -> None:
     assert (error.kind, error.code) == (kind, reason)
     assert reason in error.message
     assert failed_finish("stop") is None
+
+
+# Written
+
+
+@pytest.mark.parametrize(
+    ("error", "kind", "code"),
+    [
+        (StreamError(ErrorKind.INVALID_REQUEST, "x"), "invalid_request_error", None),
+        (StreamError(ErrorKind.AUTHENTICATION, "x", "invalid_api_key"), "authentication_error", "invalid_api_key"),
+        (StreamError(ErrorKind.BILLING, "x"), "billing_error", None),
+        (StreamError(ErrorKind.PERMISSION, "x", "bio_policy"), "permission_error", "bio_policy"),
+        (StreamError(ErrorKind.NOT_FOUND, "x", "model_not_found"), "not_found_error", "model_not_found"),
+        (StreamError(ErrorKind.REQUEST_TOO_LARGE, "x"), "invalid_request_error", "request_too_large"),
+        (StreamError(ErrorKind.CONTEXT_LENGTH, "x", "too_long"), "invalid_request_error", "context_length_exceeded"),
+        (StreamError(ErrorKind.RATE_LIMIT, "x", "429"), "rate_limit_error", "rate_limit_exceeded"),
+        (StreamError(ErrorKind.RATE_LIMIT, "x", "1302"), "rate_limit_error", "1302"),
+        (StreamError(ErrorKind.QUOTA, "x", "usage_limit_reached"), "insufficient_quota", "insufficient_quota"),
+        (StreamError(ErrorKind.OVERLOADED, "x", "slow_down"), "overloaded_error", "slow_down"),
+        (StreamError(ErrorKind.OVERLOADED, "x", "rate_limit_error"), "overloaded_error", None),
+        (StreamError(ErrorKind.TIMEOUT, "x"), "timeout_error", None),
+        (StreamError(ErrorKind.API, "x", "server_error"), "server_error", "server_error"),
+        (StreamError(ErrorKind.CUT, "x", "stream_cut"), "server_error", "stream_cut"),
+        (StreamError(ErrorKind.INVALID_RESPONSE, "x"), "server_error", None),
+        (StreamError(ErrorKind.INVALID_TOOL_ARGUMENTS, "x"), "server_error", None),
+        (StreamError(ErrorKind.LIMIT, "x", "held_bytes"), "server_error", "held_bytes"),
+        (StreamError(ErrorKind.INTERNAL, "x"), "server_error", None),
+    ],
+)
+def test_an_error_is_written_with_the_words_of_its_class(error: StreamError, kind: str, code: str | None) -> None:
+    assert error_body(error) == {"error": {"message": "x", "type": kind, "param": None, "code": code}}
+
+
+def test_an_error_always_has_a_message() -> None:
+    assert error_body(StreamError(ErrorKind.API, ""))["error"]["message"] == "the upstream failed"
+
+
+OURS = {
+    ErrorKind.CUT,
+    ErrorKind.INVALID_RESPONSE,
+    ErrorKind.INVALID_TOOL_ARGUMENTS,
+    ErrorKind.LIMIT,
+    ErrorKind.INTERNAL,
+}
+"""Classes that say what happened to us; a client is told that the server failed."""
+
+
+@pytest.mark.parametrize("kind", ErrorKind)
+@pytest.mark.parametrize("code", ["", "c", "rate_limit_error", "429"])
+def test_an_error_comes_back_as_its_class(kind: ErrorKind, code: str) -> None:
+    error = StreamError(kind, "x", code, retryable=kind in RETRYABLE)
+    status, written = DIALECT.write_error(error, 0)
+    back, streamed = read_error(status, written), error_in(written)
+    assert streamed is not None
+    assert back.message == streamed.message == "x"
+    if kind in OURS:
+        assert back.retryable
+    else:
+        assert back.kind is kind
+        assert streamed.kind is kind
+
+
+@pytest.mark.parametrize(
+    ("kind", "status", "told"),
+    [
+        (ErrorKind.RATE_LIMIT, 0, 429),
+        (ErrorKind.RATE_LIMIT, 403, 403),
+        (ErrorKind.OVERLOADED, 0, 503),
+        (ErrorKind.OVERLOADED, 529, 503),
+        (ErrorKind.API, 302, 500),
+        (ErrorKind.API, 599, 599),
+        (ErrorKind.CUT, 200, 502),
+        (ErrorKind.CONTEXT_LENGTH, 0, 400),
+    ],
+)
+def test_the_status_is_the_upstreams_or_that_of_the_class(kind: ErrorKind, status: int, told: int) -> None:
+    assert DIALECT.write_error(StreamError(kind, "x"), status)[0] == told

@@ -3,6 +3,8 @@
 import json
 from typing import Any
 
+import pytest
+
 from pipeline.events import (
     BlockStart,
     BlockStop,
@@ -17,6 +19,7 @@ from pipeline.events import (
 )
 from pipeline.testing import play
 from stages.dialects.chat.normalize import ChatNormalizer
+from tests.exchange import ASKED, answered, calls, opened, sent, whole
 from tests.support import DONE, chunk, converted, finish, frame, read, reasoning, text
 
 SIGNED = {"type": "reasoning.text", "signature": "S", "format": "anthropic-claude-v1", "index": 0}
@@ -106,3 +109,49 @@ def test_each_signature_of_a_whole_answer_is_bound_to_its_own_text() -> None:
 def test_a_block_that_its_signature_ended_is_not_ended_again() -> None:
     stops = [event for event in made(reasoning("A"), detail(SIGNED), finish(), DONE) if isinstance(event, BlockStop)]
     assert stops == [BlockStop(0)]
+
+
+PROOF = {"google": {"thought_signature": "S+/="}}
+
+
+@pytest.mark.parametrize("stream", [True, False])
+def test_a_proof_that_belongs_to_a_call_goes_back_with_that_call(stream: bool) -> None:
+    named = [{**one, "extra_content": PROOF} for one in calls(("i", "f", '{"x": 1}'))]
+    content = answered(opened(stream), whole("tool_calls", tool_calls=named)).message["content"]
+    assert [block["type"] for block in content] == ["redacted_thinking", "tool_use"]
+    turns = [{"role": "assistant", "content": content}, {"role": "user", "content": "go on"}]
+    exchange = opened(messages=[*ASKED["messages"], *turns])
+    (again,) = sent(exchange)["messages"][1]["tool_calls"]
+    assert (again["id"], again["extra_content"]) == ("i", PROOF)
+
+
+def test_items_of_reasoning_that_we_wrote_a_blank_line_apart_are_read_apart() -> None:
+    def item(said: str, text: str, at: int) -> dict[str, Any]:
+        return chunk(
+            {"reasoning_content": said, "reasoning_details": [{"type": "reasoning.text", "text": text, "index": at}]}
+        )
+
+    assert made(item("A", "A", 0), item("\n\nB", "B", 1), item("b", "b", 1), item("\n\nc", "\n\nc", 1)) == [
+        BlockStart(0, ReasoningBlock()),
+        ReasoningDelta(0, "A"),
+        BlockStop(0),
+        BlockStart(1, ReasoningBlock()),
+        ReasoningDelta(1, "B"),
+        ReasoningDelta(1, "b"),
+        ReasoningDelta(1, "\n\nc"),
+    ]
+    assert made(item("\n\nB", "B", 0))[:2] == [BlockStart(0, ReasoningBlock()), ReasoningDelta(0, "B")]
+
+
+def test_items_of_reasoning_in_one_chunk_are_read_apart() -> None:
+    both = {"reasoning_content": "A\n\nB", "reasoning_details": [{"text": "A"}, {"text": "B"}]}
+    assert [event for event in made(chunk(both)) if isinstance(event, ReasoningDelta)] == [
+        ReasoningDelta(0, "A"),
+        ReasoningDelta(1, "B"),
+    ]
+
+
+@pytest.mark.parametrize("details", [None, [], {}, [{"text": "c"}], [{"text": "B"}, {"text": ""}], [5], [{"text": 5}]])
+def test_reasoning_that_begins_with_blanks_of_its_own_keeps_them(details: Any) -> None:
+    said = chunk({"reasoning_content": "\n\nB", "reasoning_details": details})
+    assert made(said)[1:] == [ReasoningDelta(0, "\n\nB")]

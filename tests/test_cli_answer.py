@@ -173,7 +173,6 @@ def test_each_job_writes_a_request_and_prints_its_status_and_ledger(jobs: Jobs) 
         (("request", "--jobs", "f", "--to", "chat"), "--jobs goes alone; each job says its own to"),
         (("request", "--jobs", "/nowhere/f"), "cannot read '/nowhere/f'"),
         (("answer", "--jobs", "f", "--from", "chat"), "--jobs goes alone; each job says its own from"),
-        (("answer", "--from", "chat", "--to", "chat"), "the chat dialect is read, not written"),
     ],
 )
 def test_what_cannot_be_asked_for_is_told(run: Run, argv: tuple[str, ...], told: str) -> None:

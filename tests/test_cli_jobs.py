@@ -96,7 +96,6 @@ def test_a_job_writes_its_trace(jobs: Jobs, job: Job, tmp_path: Path) -> None:
         ({"input": None}, "'input' is missing"),
         ({"input": 0}, "'input' is 0, not a text"),
         ({"from": "morse"}, "no dialect 'morse'"),
-        ({"to": "chat"}, "cannot convert chat to chat"),
         ({"chunk": "line"}, "'chunk' is 'line'"),
         ({"request": "nowhere.json"}, "cannot read 'nowhere.json'"),
         ({"trace": "no/where"}, "cannot write 'no/where'"),

@@ -1,6 +1,7 @@
 """Every recorded Chat stream of the neighbouring `../shared/corpus`, where it lies beside the project."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +38,10 @@ class Said:
     failed: bool = False
 
 
+THOUGHTS = re.compile("<think>(.*?)</think>", re.DOTALL)
+"""Reasoning that a model writes as text."""
+
+
 def said_in(raw: bytes) -> Said:
     """What a recording says."""
     said, places = Said(), dict[Any, list[str]]()
@@ -56,6 +61,9 @@ def said_in(raw: bytes) -> Said:
             if choice.get("index") in (0, None):
                 say(choice.get("delta") or {}, said, places)
                 said.finished = said.finished or bool(choice.get("finish_reason"))
+    thoughts = THOUGHTS.findall(said.text)
+    said.reasoning += "".join(thoughts)
+    said.text = THOUGHTS.sub("", said.text)
     return said
 
 

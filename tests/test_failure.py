@@ -34,7 +34,9 @@ def busy(message: str = "x", code: str = "busy") -> StreamError:
         ({"message": "x", "code": ["busy"]}, {}, StreamError(ErrorKind.API, "x", "['busy']", retryable=True)),
         ({"code": "busy"}, {}, busy(f"{NOTHING}: busy")),
         ([], {}, StreamError(ErrorKind.API, NOTHING, "", retryable=True)),
-        (7, {}, StreamError(ErrorKind.API, NOTHING, "", retryable=True)),
+        (7, {}, StreamError(ErrorKind.API, f"{NOTHING}: 7", "7", retryable=True)),
+        (503, {"message": "x"}, busy(code="503")),
+        (None, {}, StreamError(ErrorKind.API, NOTHING, "", retryable=True)),
     ],
 )
 def test_an_error_is_read_in_every_form(error: Any, around: dict[str, Any], read: StreamError) -> None:

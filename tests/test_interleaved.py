@@ -6,26 +6,28 @@ from typing import Any
 import pytest
 
 from pipeline.testing import cut
-from tests.exchange import ASKED, Got, answered, opened, route, sent
+from tests.exchange import ASKED, Got, answered_over, opened_over, sent
 from tests.interleaved import FIRST, SCRIPTS, SECOND, TIME, WEATHER
 from tests.support import events_of
 
-UPSTREAMS = ["chat"]
-"""The upstreams that are shown. Each has a script."""
+Way = tuple[str, ...]
+WAYS: list[Way] = [("chat",), ("responses",), ("chat", "responses")]
+"""The dialects that the client's request passes on its way up; the last is the upstream's, which has a script."""
 
 TOOLS = [{"name": name, "input_schema": {"type": "object"}} for name in (WEATHER[1], TIME[1])]
 
-pytestmark = pytest.mark.parametrize("upstream", UPSTREAMS)
+pytestmark = pytest.mark.parametrize("way", WAYS, ids=" then ".join)
 
 
-def turn(upstream: str, stream: bool, size: int | None = None) -> Got:
+def turn(way: Way, stream: bool, size: int | None = None) -> Got:
     """What the client gets of the turn, which its upstream streams exactly if it was asked to."""
-    script = SCRIPTS[upstream]
-    exchange = opened(stream, on=route(upstream=upstream), tools=TOOLS)
-    return answered(exchange, *cut(script.streamed() if stream else script.whole(), size))
+    script = SCRIPTS[way[-1]]
+    exchanges = opened_over(way, stream, tools=TOOLS)
+    assert sent(exchanges[-1]).get("stream", False) is stream
+    return answered_over(exchanges, *cut(script.streamed() if stream else script.whole(), size))
 
 
-def replayed(upstream: str, stream: bool) -> list[tuple[str, ...]]:
+def replayed(way: Way, stream: bool) -> list[tuple[str, ...]]:
     """What reaches the upstream in the next request, in which the results stand the other way round."""
     results = [
         {"type": "tool_result", "tool_use_id": call, "content": said}
@@ -33,15 +35,15 @@ def replayed(upstream: str, stream: bool) -> list[tuple[str, ...]]:
     ]
     turns = [
         *ASKED["messages"],
-        {"role": "assistant", "content": turn(upstream, stream).message["content"]},
+        {"role": "assistant", "content": turn(way, stream).message["content"]},
         {"role": "user", "content": results},
     ]
-    return SCRIPTS[upstream].asked(sent(opened(stream, on=route(upstream=upstream), tools=TOOLS, messages=turns)))
+    return SCRIPTS[way[-1]].asked(sent(opened_over(way, stream, tools=TOOLS, messages=turns)[-1]))
 
 
 @pytest.mark.parametrize("size", [None, 1, 7, 64])
-def test_blocks_come_in_order_each_with_its_own_index(upstream: str, size: int | None) -> None:
-    got = turn(upstream, True, size)
+def test_blocks_come_in_order_each_with_its_own_index(way: Way, size: int | None) -> None:
+    got = turn(way, True, size)
     assert [(block["type"], block.get("thinking") or block["name"]) for block in got.message["content"]] == [
         ("thinking", FIRST),
         ("tool_use", WEATHER[1]),
@@ -53,9 +55,9 @@ def test_blocks_come_in_order_each_with_its_own_index(upstream: str, size: int |
 
 
 @pytest.mark.parametrize("size", [None, 1, 7, 64])
-def test_no_delta_comes_for_a_block_that_is_closed_and_every_block_is_closed(upstream: str, size: int | None) -> None:
+def test_no_delta_comes_for_a_block_that_is_closed_and_every_block_is_closed(way: Way, size: int | None) -> None:
     open_block, closed = None, []
-    for event in events_of(turn(upstream, True, size).body):
+    for event in events_of(turn(way, True, size).body):
         if event["type"] == "content_block_start":
             assert open_block is None
             open_block = event["index"]
@@ -71,8 +73,8 @@ def test_no_delta_comes_for_a_block_that_is_closed_and_every_block_is_closed(ups
     assert closed == [0, 1, 2, 3]
 
 
-def test_a_whole_answer_has_its_ids_and_every_digit_of_its_arguments(upstream: str) -> None:
-    got = turn(upstream, False)
+def test_a_whole_answer_has_its_ids_and_every_digit_of_its_arguments(way: Way) -> None:
+    got = turn(way, False)
     calls = [block for block in got.message["content"] if block["type"] == "tool_use"]
     assert [(block["id"], block["name"]) for block in calls] == [WEATHER[:2], TIME[:2]]
     for arguments in (WEATHER[2], TIME[2]):
@@ -80,9 +82,9 @@ def test_a_whole_answer_has_its_ids_and_every_digit_of_its_arguments(upstream: s
     assert got.message["stop_reason"] == "tool_use"
 
 
-def test_an_assembled_stream_is_the_whole_answer(upstream: str) -> None:
-    streamed, whole = (turn(upstream, stream).message for stream in (True, False))
-    if SCRIPTS[upstream].ordered:
+def test_an_assembled_stream_is_the_whole_answer(way: Way) -> None:
+    streamed, whole = (turn(way, stream).message for stream in (True, False))
+    if all(SCRIPTS[dialect].ordered for dialect in way):
         assert streamed == whole
     assert flat(streamed) == flat(whole)
 
@@ -95,8 +97,8 @@ def flat(message: dict[str, Any]) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("stream", [True, False])
-def test_the_next_request_replays_all_but_the_reasoning(upstream: str, stream: bool) -> None:
-    said = replayed(upstream, stream)
+def test_the_next_request_replays_all_but_the_reasoning(way: Way, stream: bool) -> None:
+    said = replayed(way, stream)
     assert [kind for kind, *_ in said] == ["user", "call", "call", "result", "result"]
     assert said[0] == ("user", "hello")
     assert [(call, name, json.loads(arguments)) for _, call, name, arguments in said[1:3]] == [
@@ -105,6 +107,6 @@ def test_the_next_request_replays_all_but_the_reasoning(upstream: str, stream: b
 
 
 @pytest.mark.parametrize("stream", [True, False])
-def test_a_result_stays_bound_to_the_call_that_it_answers(upstream: str, stream: bool) -> None:
-    results = {said[1]: said[2] for said in replayed(upstream, stream) if said[0] == "result"}
+def test_a_result_stays_bound_to_the_call_that_it_answers(way: Way, stream: bool) -> None:
+    results = {said[1]: said[2] for said in replayed(way, stream) if said[0] == "result"}
     assert results == {WEATHER[0]: "18 °C", TIME[0]: "noon"}

@@ -80,10 +80,22 @@ def test_another_apis_id_is_made_one_of_this() -> None:
     ("content", "block"),
     [
         (Text("a"), {"type": "text", "text": "a"}),
+        (
+            Text("a", ({"type": "char_location"},)),
+            {"type": "text", "text": "a", "citations": [{"type": "char_location"}]},
+        ),
         (Refusal("no"), {"type": "text", "text": "no"}),
         (Reasoning("hm"), {"type": "thinking", "thinking": "hm", "signature": ""}),
         (Reasoning("hm", "sig"), {"type": "thinking", "thinking": "hm", "signature": "sig"}),
+        (
+            Reasoning("hm", '{"type":"thinking","signature":"sig"}'),
+            {"type": "thinking", "thinking": "hm", "signature": "sig"},
+        ),
         (RedactedReasoning("E"), {"type": "redacted_thinking", "data": "E"}),
+        (
+            RedactedReasoning('{"type":"redacted_thinking","data":"E"}'),
+            {"type": "redacted_thinking", "data": "E"},
+        ),
         (ToolUse("i", "f", '{"x": 1}'), {"type": "tool_use", "id": "i", "name": "f", "input": {"x": 1}}),
         (
             ToolUse("i", "f", 'a"b', ToolKind.CUSTOM),

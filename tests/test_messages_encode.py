@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 
 from pipeline.dialect import RequestFacts
-from pipeline.errors import ClientError, ErrorKind, StageError
+from pipeline.errors import ErrorKind, StageError
 from pipeline.events import (
     AnnotationDelta,
     ArgumentsDelta,
@@ -243,6 +243,14 @@ def test_a_server_block_of_this_dialect_is_shown_as_it_is() -> None:
     assert made[1] == delta(0, type="input_json_delta", partial_json="{}")
 
 
+def test_a_citation_is_a_delta_of_its_text() -> None:
+    note = {"type": "char_location", "cited_text": "x"}
+    stage = MessagesEncoder()
+    made = encoded(BlockStart(0, TextBlock()), AnnotationDelta(0, note), TextDelta(0, "a"), stage=stage)
+    assert made[1:] == [delta(0, type="citations_delta", citation=note), delta(0, type="text_delta", text="a")]
+    assert len(stage.ledger) == 0
+
+
 def test_citations_of_others_are_recorded() -> None:
     stage = MessagesEncoder()
     made = encoded(BlockStart(0, TextBlock()), AnnotationDelta(0, {}), stage=stage)
@@ -366,6 +374,8 @@ def test_every_class_of_error_has_a_type_here(kind: ErrorKind) -> None:
         ([TextDelta(0, "a")], "TextDelta for block 0, which is not open"),
         ([BlockStart(0, TextBlock()), TextDelta(1, "a")], "TextDelta for block 1, which is not open"),
         ([BlockStart(0, TextBlock()), BlockStop(0), TextDelta(0, "a")], "TextDelta for block 0, which is not open"),
+        ([AnnotationDelta(0, {})], "AnnotationDelta for block 0, which is not open"),
+        ([BlockStart(0, TextBlock()), AnnotationDelta(1, {})], "AnnotationDelta for block 1, which is not open"),
         ([SignatureDelta(0, "s")], "SignatureDelta for block 0, which is not open"),
         ([BlockStart(0, ReasoningBlock()), SignatureDelta(1, "s")], "SignatureDelta for block 1, which is not open"),
     ],
@@ -379,7 +389,7 @@ def test_events_out_of_order_are_a_fault_named_with_what_was_made_before(events:
 # The dialect's object
 
 
-def test_the_dialect_hands_out_an_encoder_and_no_normalizer() -> None:
+def test_the_dialect_hands_out_an_encoder() -> None:
     facts = DIALECT.facts({"model": "m"})
     assert facts == RequestFacts(model="m", stream=False)
     assert DIALECT.facts({"model": 7, "stream": True}) == RequestFacts()
@@ -387,6 +397,4 @@ def test_the_dialect_hands_out_an_encoder_and_no_normalizer() -> None:
     stage = DIALECT.encoder(facts=facts, ledger=ledger, limits=DEFAULT_LIMITS)
     play(stage, BlockStart(0, TextBlock()), AnnotationDelta(0, {}))
     assert len(ledger) == 1
-    assert (DIALECT.name, list(DIALECT.sentinels)) == ("messages", [])
-    with pytest.raises(ClientError):
-        DIALECT.normalizer(facts=facts, ledger=ledger, limits=DEFAULT_LIMITS)
+    assert (DIALECT.name, list(DIALECT.sentinels)) == ("messages", [b"[DONE]"])

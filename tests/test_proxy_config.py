@@ -21,6 +21,8 @@ from examples.gateway.run import serve
 from examples.proxy.__main__ import main as on_aiohttp
 from examples.raw_socket.__main__ import main as on_sockets
 from pipeline.limits import DEFAULT_LIMITS
+from pipeline.request import RequestOptions
+from pipeline.route import AnswerOptions
 from tests.upstreams import EVERY_HOST, Host
 
 ROOT = Path(__file__).parents[1]
@@ -53,12 +55,16 @@ def test_the_upstream_may_speak_responses_and_know_models_by_other_names() -> No
 
 
 def test_a_file_has_the_same_names_and_flags_come_first(tmp_path: Path) -> None:
-    text = 'listen = "127.0.0.1:1"\nupstream = "responses=http://host/v1"\n'
+    text = 'listen = "127.0.0.1:1"\nupstream = "responses=http://host/v1"\nstreams_only = true\nwithout = ["seed"]\n'
     text += '[model_map]\na = "b"\n[limits]\nping_seconds = 5\nblocks = 7\n'
+    text += '[requests]\nstrict = true\nmost_tokens = 9\noff_effort = "low"\n'
+    text += "[answers]\nenvelope = false\n"
     config = read(["--config", written(tmp_path, text), "--listen", "127.0.0.1:2"], {})
     limits = evolve(DEFAULT_LIMITS, ping_seconds=5, blocks=7)
     expected = Config(port=2, dialect="responses", upstream="http://host/v1", models={"a": "b"}, limits=limits)
-    assert config == expected
+    requests, answers = RequestOptions(strict=True, most_tokens=9, off_effort="low"), AnswerOptions(envelope=False)
+    due = evolve(expected, streams_only=True, without=frozenset({"seed"}), requests=requests, answers=answers)
+    assert config == due
 
 
 @pytest.mark.parametrize(
@@ -76,6 +82,16 @@ def test_a_file_has_the_same_names_and_flags_come_first(tmp_path: Path) -> None:
         ("model_map = 'a=b'", "model_map: must be a table"),
         ("[model_map]\na = 1", "model_map: must be a table"),
         ("[model_map]\na = ''", "model_map: must be a table"),
+        ("requests = 1", "requests: must be a table"),
+        ("[requests]\nstrickt = true", "requests.strickt: unknown"),
+        ("[requests]\nmodel = 'x'", "requests.model: unknown"),
+        ("[requests]\nstrict = 1", "requests.strict: must be true or false"),
+        ("[requests]\nmost_tokens = true", "requests.most_tokens: must be a whole number"),
+        ("[requests]\neffort = 3", "requests.effort: must be a string"),
+        ("without = 'seed'", "without: must be a list of words"),
+        ("without = [1]", "without: must be a list of words"),
+        ("streams_only = 1", "streams_only: must be true or false"),
+        ("[answers]\nenvelope = 'off'", "answers.envelope: must be true or false"),
         ("limits = 1", "limits: must be a table"),
         ("[limits]\npings = 1", "limits.pings: unknown"),
         ("[limits]\nblocks = 0", "limits.blocks: must be a whole number above 0"),

@@ -89,11 +89,12 @@ async def test_an_upstream_error_keeps_its_class_and_the_sdk_raises_it(host: Hos
     assert len(server.asked) == len(REFUSALS)
 
 
+@EVERY_DIALECT
 @BOTH_FORMS
-async def test_the_sdk_sees_when_to_retry_and_which_request_it_was(host: Host, streams: bool) -> None:
+async def test_the_sdk_sees_when_to_retry_and_which_request_it_was(host: Host, script: Script, streams: bool) -> None:
     more = {"x_request_id": "req-9", "x_ratelimit_remaining_requests": "0", "x_secret": "s", "connection": "close"}
     server = refusing(429, '{"error":{"message":"slow down"}}', retry_after="7", **more)
-    async with over(host, server) as url, sdk(url) as client:
+    async with over(host, server, dialect=script.dialect) as url, sdk(url) as client:
         with pytest.raises(anthropic.RateLimitError, match="slow down") as caught:
             await client.messages.create(model="m", max_tokens=64, messages=[QUESTION], stream=streams)
     headers = caught.value.response.headers
@@ -119,54 +120,74 @@ async def test_what_is_no_answer_is_a_502(
     host: Host, script: Script, streams: bool, body: str, content_type: str
 ) -> None:
     server = refusing(200, body, content_type)
-    async with over(host, server, dialect=script.dialect) as url:
+    async with over(host, server, dialect=script.dialect) as url, sdk(url) as client:
         status, error = await refused(url, {**REQUEST, "stream": streams})
+        with pytest.raises(anthropic.InternalServerError):
+            await client.messages.create(model="m", max_tokens=64, messages=[QUESTION], stream=streams)
     assert (status, error["type"]) == (502, "api_error")
     assert "Sign in" not in error["message"]
 
 
+@EVERY_DIALECT
 @BOTH_FORMS
-async def test_an_error_with_status_200_has_the_status_of_its_class(host: Host, streams: bool) -> None:
+async def test_an_error_with_status_200_has_the_status_of_its_class(host: Host, script: Script, streams: bool) -> None:
     server = refusing(200, '{"error":{"message":"slow down","code":"rate_limit_exceeded"}}')
-    async with over(host, server) as url:
+    async with over(host, server, dialect=script.dialect) as url, sdk(url) as client:
         status, error = await refused(url, {**REQUEST, "stream": streams})
+        with pytest.raises(anthropic.RateLimitError, match="slow down"):
+            await client.messages.create(model="m", max_tokens=64, messages=[QUESTION], stream=streams)
     assert (status, error) == (429, {"type": "rate_limit_error", "message": "slow down"})
 
 
-async def test_text_that_is_no_event_stream_is_a_502(host: Host) -> None:
-    async with over(host, playing(b"Sign in here", content_type="text/plain")) as url:
-        status, error = await refused(url)
-    assert status == 502
+@EVERY_DIALECT
+@BOTH_FORMS
+async def test_text_that_is_no_event_stream_is_a_502(host: Host, script: Script, streams: bool) -> None:
+    server = playing(b"Sign in here", content_type="text/plain")
+    async with over(host, server, dialect=script.dialect) as url:
+        status, error = await refused(url, {**REQUEST, "stream": streams})
+    assert (status, error["type"]) == (502, "api_error")
     assert "not an event stream" in error["message"]
 
 
+@EVERY_DIALECT
 @BOTH_FORMS
-async def test_an_upstream_that_cannot_be_reached_is_a_502(host: Host, streams: bool) -> None:
+async def test_an_upstream_that_cannot_be_reached_is_a_502(host: Host, script: Script, streams: bool) -> None:
     async with listening(playing()) as gone:
         pass
-    async with host(Config(port=0, upstream=gone)) as url:
+    async with host(Config(port=0, dialect=script.dialect, upstream=gone)) as url, sdk(url) as client:
         status, error = await refused(url, {**REQUEST, "stream": streams})
+        with pytest.raises(anthropic.InternalServerError, match="cannot be reached"):
+            await client.messages.create(model="m", max_tokens=64, messages=[QUESTION], stream=streams)
     assert (status, error["type"]) == (502, "api_error")
     assert error["message"].startswith("the upstream cannot be reached: ")
 
 
-async def test_an_upstream_that_closes_without_an_answer_is_a_502(host: Host) -> None:
+@EVERY_DIALECT
+@BOTH_FORMS
+async def test_an_upstream_that_closes_without_an_answer_is_a_502(host: Host, script: Script, streams: bool) -> None:
     async def hang_up(server: Server, client: Any) -> None:
         await client.stream.aclose()
 
-    async with over(host, Server(hang_up)) as url:
-        status, error = await refused(url)
+    async with over(host, Server(hang_up), dialect=script.dialect) as url, sdk(url) as client:
+        status, error = await refused(url, {**REQUEST, "stream": streams})
+        with pytest.raises(anthropic.InternalServerError):
+            await client.messages.create(model="m", max_tokens=64, messages=[QUESTION], stream=streams)
     assert (status, error["type"]) == (502, "api_error")
 
 
+@EVERY_DIALECT
 @BOTH_FORMS
-async def test_an_upstream_that_does_not_answer_is_a_504(host: Host, streams: bool) -> None:
+async def test_an_upstream_that_does_not_answer_is_a_504(host: Host, script: Script, streams: bool) -> None:
     server = Server(never)
-    async with over(host, server, Config(limits=evolve(DEFAULT_LIMITS, idle_seconds=0.5))) as url:
-        status, error = await refused(url, {**REQUEST, "stream": streams})
+    config = Config(limits=evolve(DEFAULT_LIMITS, idle_seconds=0.3))
+    async with over(host, server, config, dialect=script.dialect) as url, sdk(url) as client:
+        with pytest.raises(anthropic.InternalServerError) as caught:
+            await client.messages.create(model="m", max_tokens=64, messages=[QUESTION], stream=streams)
         with anyio.fail_after(10):
             await server.left.wait()
-    assert (status, error["type"]) == (504, "timeout_error")
+    told = caught.value.body
+    assert isinstance(told, dict)
+    assert (caught.value.status_code, told["error"]["type"]) == (504, "timeout_error")
 
 
 async def test_an_idle_time_of_zero_turns_the_clock_off(host: Host) -> None:
@@ -180,21 +201,24 @@ async def test_an_idle_time_of_zero_turns_the_clock_off(host: Host) -> None:
 async def test_an_upstream_that_falls_silent_is_cut(host: Host, script: Script) -> None:
     server = pausing(script.hello)
     config = Config(limits=evolve(DEFAULT_LIMITS, idle_seconds=0.5))
-    async with over(host, server, config, dialect=script.dialect) as url:
+    async with over(host, server, config, dialect=script.dialect) as url, sdk(url) as client:
         stream = await streamed(url)
         with anyio.fail_after(10):
             await server.left.wait()
+        async with client.messages.stream(model="m", max_tokens=9, messages=[QUESTION]) as read:
+            with pytest.raises(anthropic.APIStatusError, match=r"nothing for 0\.5 seconds"):
+                await read.get_final_message()
     assert types(stream)[-2:] == ["content_block_stop", "error"]
     assert "nothing for 0.5 seconds" in stream[-1]["error"]["message"]
 
 
-async def test_a_whole_answer_that_falls_silent_is_a_502(host: Host) -> None:
-    server = pausing(CHAT.whole[:30])
-    config = Config(limits=evolve(DEFAULT_LIMITS, idle_seconds=0.5))
-    async with over(host, server, config) as url:
-        status, error = await refused(url, {**REQUEST, "stream": False})
-    assert (status, error["type"]) == (502, "api_error")
-    assert "nothing for 0.5 seconds" in error["message"]
+@EVERY_DIALECT
+async def test_a_whole_answer_that_falls_silent_is_a_502(host: Host, script: Script) -> None:
+    config = Config(limits=evolve(DEFAULT_LIMITS, idle_seconds=0.3))
+    async with over(host, pausing(script.whole[:30]), config, dialect=script.dialect) as url, sdk(url) as client:
+        with pytest.raises(anthropic.InternalServerError, match=r"nothing for 0\.3 seconds") as caught:
+            await client.messages.create(model="m", max_tokens=64, messages=[QUESTION])
+    assert caught.value.status_code == 502
 
 
 @EVERY_DIALECT
@@ -206,6 +230,16 @@ async def test_a_reset_ends_the_text_and_then_tells_the_error(host: Host, script
         stream = events(received + b"".join([piece async for piece in rest]))
     assert types(stream)[-2:] == ["content_block_stop", "error"]
     assert stream[-1]["error"]["type"] == "api_error"
+
+
+@EVERY_DIALECT
+async def test_a_reset_inside_a_whole_answer_is_a_502(host: Host, script: Script) -> None:
+    server = resetting(script.whole[:30])
+    server.go_on.set()
+    async with over(host, server, dialect=script.dialect) as url, sdk(url) as client:
+        with pytest.raises(anthropic.InternalServerError) as caught:
+            await client.messages.create(model="m", max_tokens=64, messages=[QUESTION])
+    assert caught.value.status_code == 502
 
 
 @EVERY_DIALECT
@@ -261,6 +295,7 @@ async def test_the_limits_bound_the_stream(host: Host) -> None:
     assert "100 bytes" in stream[-1]["error"]["message"]
 
 
+@EVERY_DIALECT
 @pytest.mark.parametrize(
     ("change", "named"),
     [
@@ -272,11 +307,16 @@ async def test_the_limits_bound_the_stream(host: Host) -> None:
         ({"messages": [{"role": "user", "content": [{"type": "hologram"}]}]}, "messages[0].content[0]"),
     ],
 )
-async def test_a_bad_request_is_a_400_that_names_the_member(host: Host, change: dict[str, Any], named: str) -> None:
+async def test_a_bad_request_is_a_400_that_names_the_member(
+    host: Host, script: Script, change: dict[str, Any], named: str
+) -> None:
     body = {name: value for name, value in (REQUEST | change).items() if value is not None}
-    server = playing(CHAT.hello, CHAT.finish)
-    async with over(host, server) as url:
+    server = playing(script.hello, script.finish)
+    async with over(host, server, dialect=script.dialect) as url, sdk(url) as client:
         status, error = await refused(url, body)
+        with pytest.raises(anthropic.BadRequestError) as caught:
+            await client.post("/v1/messages", body=body, cast_to=object)
+        assert named in caught.value.message
     assert (status, error["type"]) == (400, "invalid_request_error")
     assert error["message"].startswith(named)
     assert server.asked == []
@@ -309,10 +349,12 @@ async def test_a_compressed_body_is_bounded_by_its_real_size(host: Host) -> None
     assert (status, error["type"]) == (413, "request_too_large")
 
 
-async def test_a_request_that_is_too_large_is_a_413(host: Host) -> None:
+@EVERY_DIALECT
+async def test_a_request_that_is_too_large_is_a_413(host: Host, script: Script) -> None:
     size = len(json.dumps(REQUEST))
-    limits = evolve(DEFAULT_LIMITS, request_bytes=size)
-    async with over(host, playing(CHAT.hello, CHAT.finish), Config(limits=limits)) as url, sdk(url) as client:
+    config = Config(limits=evolve(DEFAULT_LIMITS, request_bytes=size))
+    server = playing(script.hello, script.finish)
+    async with over(host, server, config, dialect=script.dialect) as url, sdk(url) as client:
         assert types(await streamed(url))[-1] == "message_stop"
         status, error = await refused(url, json.dumps(REQUEST).encode() + b" ")
         assert (status, error["type"]) == (413, "request_too_large")

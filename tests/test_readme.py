@@ -5,6 +5,7 @@ import shlex
 import subprocess
 import sys
 import tomllib
+from importlib import import_module
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
@@ -24,8 +25,7 @@ def test_the_stages_in_the_readmes_table_are_there() -> None:
     named = re.findall(r"^\| `(stages\.[\w.]+)\.(\w+)` \|", README, re.MULTILINE)
     assert len(named) >= 7
     for module, stage in named:
-        source = (ROOT / module.replace(".", "/")).with_suffix(".py").read_text()
-        assert f"class {stage}(" in source
+        assert isinstance(getattr(import_module(module), stage), type)
 
 
 def test_the_two_commands_are_targets_of_the_makefile() -> None:

@@ -201,6 +201,29 @@ def test_every_detail_goes_back_and_a_signature_with_the_text_that_it_signs() ->
     }
 
 
+def test_what_must_come_back_with_a_call_stands_on_that_call_again() -> None:
+    def proof(mark: str, where: str = "") -> ReasoningPart:
+        blob = f'{{"tool_calls":[{{"extra_content":{{"google":{{"thought_signature":"{mark}"}}}}}}]}}'
+        return ReasoningPart("", envelope.seal("gemini", "m", "", blob), True, where=where)
+
+    odd = ReasoningPart("", envelope.seal("gemini", "m", "", '{"tool_calls":[7]}'), True)
+    second = ToolUsePart("2", "f", {}, where=AT)
+    third = ToolUsePart("3", "f", {}, where=AT)
+    turn = assistant(proof("S"), CALL, second, odd, proof("T"), TextPart("a"), third, proof("gone", AT))
+    ledger = Ledger(direction="request")
+    body: JSON = build(request(turn, GO), ledger=ledger, options=RequestOptions(upstream="gemini")).body
+    message = body["messages"][0]
+    assert [call.get("extra_content") for call in message["tool_calls"]] == [
+        {"google": {"thought_signature": "S"}},
+        None,
+        {"google": {"thought_signature": "T"}},
+    ]
+    assert message.keys() == {"role", "content", "tool_calls"}
+    assert [entry.path for entry in ledger if entry.reason.startswith("it belongs")] == [AT]
+    (other, *_) = turn_written(turn, GO, upstream="other")
+    assert not any("extra_content" in call for call in other["tool_calls"])
+
+
 def test_reasoning_text_goes_up_only_to_a_provider_that_demands_it() -> None:
     turn = assistant(ReasoningPart("x"), ReasoningPart("y", "sig"), TextPart("a"))
     assert turn_written(turn, GO)[0] == {"role": "assistant", "content": "a"}

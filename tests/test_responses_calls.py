@@ -4,13 +4,15 @@ from typing import Any
 
 import pytest
 
-from pipeline.errors import LimitExceeded, UpstreamError
+from pipeline.dialect import RequestFacts
+from pipeline.errors import ErrorKind, LimitExceeded, UpstreamError
 from pipeline.events import (
     ArgumentsDelta,
     BlockStart,
     BlockStop,
     Event,
     MessageDelta,
+    MessageStop,
     StopReason,
     StreamError,
     ToolKind,
@@ -18,6 +20,8 @@ from pipeline.events import (
 )
 from pipeline.ledger import Ledger
 from pipeline.limits import Limits
+from pipeline.testing import play
+from pipeline.toolnames import OfferedTool, RequestMap
 from stages.dialects.responses.normalize import ResponsesNormalizer
 from tests.responses_stream import (
     Json,
@@ -138,6 +142,14 @@ def test_a_call_whose_name_never_comes_fails_the_stream() -> None:
         stage.receive([frame(terminal())])
 
 
+def test_no_call_ends_as_whole_while_arguments_wait_for_a_name_that_never_came() -> None:
+    stage = ResponsesNormalizer()
+    stage.receive([frame(created()), frame(added(call())), frame(arguments(WHOLE, 3, "fc9"))])
+    with pytest.raises(UpstreamError, match="a tool call came without a name") as caught:
+        stage.receive([frame(terminal())])
+    assert not any(isinstance(event, BlockStop) for event in caught.value.made)
+
+
 @pytest.mark.parametrize("end", [[terminal("incomplete")], [terminal("failed")], []])
 def test_a_call_without_a_name_that_was_cut_is_recorded(end: list[Json]) -> None:
     assert made_of(arguments(WHOLE), *end) == []
@@ -197,6 +209,58 @@ def test_arguments_behind_the_end_of_their_call_are_recorded() -> None:
     assert losses(*stream) == [("arguments", "they came after the end of their call")]
 
 
+PIECES = ('{"path": "a', '/b/c"}')
+"""What is left of some arguments when a delta was lost."""
+
+
+@pytest.mark.parametrize(
+    "ends",
+    [
+        [arguments_done('{"path": "a/lost/b/c"}')],
+        [done(call('{"path": "a/lost/b/c"}'))],
+        [terminal(output=[call('{"path": "a/lost/b/c"}')])],
+    ],
+)
+def test_a_call_whose_arguments_ended_as_others_than_those_that_came_fails_and_stays_open(ends: list[Json]) -> None:
+    stage = ResponsesNormalizer()
+    play(stage, *map(frame, (created(), added(call()), *map(arguments, PIECES))))
+    with pytest.raises(UpstreamError, match="the call of 'f' are not those that it ended with") as caught:
+        play(stage, *map(frame, ends))
+    assert (caught.value.kind, caught.value.code) == (ErrorKind.INVALID_TOOL_ARGUMENTS, "invalid_tool_arguments")
+    assert not any(isinstance(event, BlockStop) for event in caught.value.made)
+
+
+def test_freeform_input_that_ended_as_another_than_came_fails() -> None:
+    begun = (created(), added(custom()), event("response.custom_tool_call_input.delta", delta="ab"))
+    with pytest.raises(UpstreamError, match="not those that it ended with"):
+        events(*begun, done(custom("a lost b", status="completed")))
+    made = events(*begun, done(custom("a", status="completed")), terminal())
+    assert BlockStop(0) in made
+
+
+@pytest.mark.parametrize(
+    ("pieces", "whole"),
+    [
+        (('{"a":"é"}',), '{"a": "\\u00e9"}'),
+        (("{}", '{"a":1}'), '{"a":1}'),
+        (('{"a":1}', '{"a":1}'), '{"a":1}'),
+        (('{"a":1}',), '"{\\"a\\":1}"'),
+        (('{"a":1}',), '{"a":1'),
+        (('{"a":1}',), "null and void"),
+    ],
+)
+def test_arguments_that_are_told_again_in_other_words_are_the_same(pieces: tuple[str, ...], whole: str) -> None:
+    stream = (created(), added(call()), *map(arguments, pieces), done(call(whole)), terminal())
+    assert BlockStop(0) in events(*stream)
+
+
+def test_what_was_said_of_a_call_is_kept_no_longer_than_the_call() -> None:
+    stage = ResponsesNormalizer()
+    play(stage, *map(frame, (created(), added(call()), arguments('{"a":1}'), done(call('{"a":1}')))))
+    other = terminal(output=[call('{"a":2}')])
+    assert MessageStop() in [event for step in play(stage, frame(other)) for event in step]
+
+
 def test_more_arguments_at_the_end_of_an_ended_call_are_recorded() -> None:
     stream = [added(call()), arguments(WHOLE), arguments_done(WHOLE), done(call(WHOLE + "x"))]
     assert losses(*stream) == [("snapshot", "it tells more than the item had at its end")]
@@ -209,6 +273,18 @@ def test_freeform_input_is_no_json_and_ends_with_its_item() -> None:
     assert made[1] == [BlockStart(0, ToolUseBlock("a", "f", ToolKind.CUSTOM))]
     assert made[3] == [ArgumentsDelta(0, " Patch")]
     assert made[4] == [BlockStop(0)]
+
+
+def test_a_freeform_call_of_a_function_is_a_functions() -> None:
+    stream = (added(custom()), done(custom('{"x":1}', status="completed")), terminal())
+    told = event("response.custom_tool_call_input.delta", delta='{"x":1}')
+    for frames in (stream, (stream[0], told, *stream[1:])):
+        facts = RequestFacts(map=RequestMap({"f": OfferedTool("f")}))
+        made = events(created(), *frames, stage=ResponsesNormalizer(facts=facts))
+        assert made[1:4] == [BEGIN, ArgumentsDelta(0, '{"x":1}'), BlockStop(0)]
+        freeform = RequestFacts(map=RequestMap({"f": OfferedTool("f", kind=ToolKind.CUSTOM)}))
+        made = events(created(), *frames, stage=ResponsesNormalizer(facts=freeform))
+        assert made[1] == BlockStart(0, ToolUseBlock("a", "f", ToolKind.CUSTOM))
 
 
 def test_freeform_input_before_its_call_waits_for_it() -> None:

@@ -77,6 +77,26 @@ def test_a_route_decides_what_its_requests_are_like() -> None:
     assert "top_k" not in sent(opened(top_k=7))
 
 
+@pytest.mark.parametrize("upstream", ["chat", "responses"])
+def test_an_upstream_that_gives_nothing_but_streams_is_asked_for_one_and_the_client_gets_what_it_wants(
+    upstream: str,
+) -> None:
+    exchange = opened(stream=False, on=route(upstream=upstream, streams_only=True))
+    assert isinstance(exchange.request, UpstreamRequest)
+    assert exchange.request.headers["accept"] == "text/event-stream"
+    assert (sent(exchange)["stream"], exchange.form) == (True, Form.WHOLE)
+    if upstream == "chat":
+        assert answered(exchange, HELLO).message["content"] == [{"type": "text", "text": "hello"}]
+
+
+def test_members_that_an_upstream_refuses_are_left_out_and_recorded() -> None:
+    without = frozenset({"max_output_tokens", "temperature", "seed"})
+    exchange = opened(on=route(upstream="responses", without=without), temperature=0.5)
+    assert not {"max_output_tokens", "temperature"} & sent(exchange).keys()
+    lost = [(entry["stage"], entry["path"], entry["action"]) for entry in exchange.ledger]
+    assert lost == [("Route", "max_output_tokens", "dropped"), ("Route", "temperature", "dropped")]
+
+
 def test_the_stages_know_what_was_asked() -> None:
     facts = opened(tools=[{"name": "x" * 80, "input_schema": {"type": "object"}}]).facts
     assert (facts.model, facts.stream, facts.include_usage) == ("m", True, True)

@@ -11,6 +11,7 @@ from examples import sdk_transport
 from examples.gateway.config import Config
 from examples.sdk_transport import client_of
 from pipeline.limits import DEFAULT_LIMITS
+from tests.test_proxy_errors import REFUSALS
 from tests.upstreams import (
     CHAT,
     QUESTION,
@@ -98,6 +99,18 @@ async def test_errors_have_the_class_that_a_user_expects() -> None:
     async with over(url) as client:
         with pytest.raises(anthropic.APIConnectionError):
             await client.messages.create(model="m", max_tokens=64, messages=[QUESTION])
+
+
+@EVERY_DIALECT
+async def test_an_upstream_error_keeps_its_class_without_a_proxy_too(script: Script) -> None:
+    for at, (status, body, expected, named, raised) in enumerate(REFUSALS):
+        async with listening(refusing(status, body)) as url, over(url, script) as client:
+            with pytest.raises(anthropic.APIStatusError) as caught:
+                await client.messages.create(model="m", max_tokens=64, messages=[QUESTION], stream=at % 2 == 0)
+        told = caught.value.body
+        assert isinstance(told, dict)
+        assert (caught.value.status_code, told["error"]["type"]) == (expected, named), status
+        assert type(caught.value).__name__ == f"{raised}Error"
 
 
 async def test_a_bound_of_ours_is_an_error_too() -> None:

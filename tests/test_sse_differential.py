@@ -108,6 +108,13 @@ def test_what_is_no_event_stream_is_silence_in_httpx_sse_alone() -> None:
     assert outcome([b"<p>"])[1] is not None
 
 
+def test_a_line_of_a_field_error_is_lost_in_httpx_sse_alone() -> None:
+    stream = 'error: {"code":500}\n\n'
+    assert events([stream]) == []
+    assert SSEDecoder().receive([stream.encode()]) == [Frame(b'{"code":500}', b"error")]
+    assert SSEDecoder().receive([b"event: x\nerror: a\ndata: b\n\n"]) == [Frame(b"a\nb", b"x")]
+
+
 def test_bytes_that_are_no_utf_8_stay_as_they_are_in_ours_alone() -> None:
     assert theirs([b"data: \xff\n\n".decode(errors="replace")]) == [("message", "\ufffd")]
     assert SSEDecoder().receive([b"data: \xff\n\n"]) == data(b"\xff")

@@ -4,16 +4,19 @@ import argparse
 import math
 import os
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 from urllib.parse import urlsplit
 
-from attrs import asdict, evolve, field, frozen
+from attrs import asdict, evolve, field, fields, frozen
 
 from pipeline.limits import DEFAULT_LIMITS, Limits
+from pipeline.request import DEFAULT_OPTIONS, RequestOptions
+from pipeline.route import DEFAULT_ANSWERS, AnswerOptions
 
 DEFAULT_LISTEN = "127.0.0.1:8080"
+NONE: Set[str] = frozenset()
 UPSTREAMS = ("chat", "responses")
 """The dialects that an upstream may speak."""
 
@@ -31,6 +34,10 @@ class Config:
     api_key: str = field(default="", repr=False)
     models: Mapping[str, str] = field(factory=dict)
     """The upstream's model for a client's."""
+    streams_only: bool = False
+    without: frozenset[str] = frozenset()
+    requests: RequestOptions = DEFAULT_OPTIONS
+    answers: AnswerOptions = DEFAULT_ANSWERS
     limits: Limits = DEFAULT_LIMITS
 
 
@@ -50,7 +57,9 @@ def parser(prog: str) -> argparse.ArgumentParser:
         "--model-map", metavar="A=B", action="append", help="ask for model B where a client asks for A; repeatable"
     )
     flags.add_argument(
-        "--config", metavar="FILE.toml", help="the same names, with _ for -, and the tables [model_map] and [limits]"
+        "--config",
+        metavar="FILE.toml",
+        help="the same names, with _ for -, and the tables [model_map], [requests], [answers] and [limits]",
     )
     return flags
 
@@ -71,7 +80,12 @@ def read(flags: argparse.ArgumentParser, argv: Sequence[str], environment: Mappi
         flags.error(str(error))
 
 
-NAMES = ("listen", "upstream", "api_key_env", "model_map", "limits")
+NAMES = (
+    *("listen", "upstream", "api_key_env", "model_map"),
+    *("streams_only", "without", "requests", "answers", "limits"),  # in a file only
+)
+ROUTES_OWN = frozenset({"model", "upstream"})
+"""The options of a request that the route itself sets."""
 
 
 def base_url(host: str, port: int) -> str:
@@ -106,6 +120,10 @@ def _config(members: Mapping[str, Any], environment: Mapping[str, str]) -> Confi
         upstream=upstream,
         api_key=_key(_text(members, "api_key_env"), environment),
         models=_models(members.get("model_map", {})),
+        streams_only=_of_kind("streams_only", bool, members.get("streams_only", False)),
+        without=frozenset(_words("without", members.get("without", []))),
+        requests=evolve(DEFAULT_OPTIONS, **_options("requests", members, RequestOptions, ROUTES_OWN)),
+        answers=evolve(DEFAULT_ANSWERS, **_options("answers", members, AnswerOptions)),
         limits=_limits(members.get("limits", {})),
     )
 
@@ -149,6 +167,37 @@ def _models(table: Any) -> dict[str, str]:
     if not isinstance(table, dict) or not all(isinstance(name, str) and name for name in table.values()):
         raise ValueError("model_map: must be a table of the upstream's models by the client's")
     return table
+
+
+def _options(
+    name: str, members: Mapping[str, Any], options: type[RequestOptions] | type[AnswerOptions], barred: Set[str] = NONE
+) -> dict[str, Any]:
+    """The options of a route that a table names."""
+    table = members.get(name, {})
+    kinds = {option.name: option.type for option in fields(options) if option.name not in barred}
+    if not isinstance(table, dict):
+        raise ValueError(f"{name}: must be a table")
+    for member in table:
+        if member not in kinds:
+            raise ValueError(f"{name}.{member}: unknown")
+    return {member: _of_kind(f"{name}.{member}", kinds[member], value) for member, value in table.items()}
+
+
+def _of_kind(name: str, kind: Any, value: Any) -> Any:
+    """The value, which must be of that type, or of the first of a union."""
+    due = (get_args(kind) or (kind,))[0]
+    if type(value) is not due:
+        raise ValueError(f"{name}: must be {_KINDS[due]}")
+    return value
+
+
+_KINDS = {bool: "true or false", int: "a whole number", str: "a string"}
+
+
+def _words(name: str, value: Any) -> list[str]:
+    if not isinstance(value, list) or not all(isinstance(word, str) for word in value):
+        raise ValueError(f"{name}: must be a list of words")
+    return value
 
 
 def _limits(table: Any) -> Limits:

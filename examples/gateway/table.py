@@ -42,6 +42,10 @@ class Gateway:
                 client=dialect("messages"),
                 upstream=dialect(config.dialect),
                 recipe=recipe,
+                streams_only=config.streams_only,
+                without=config.without,
+                requests=config.requests,
+                answers=config.answers,
                 models=config.models,
                 limits=config.limits,
             )

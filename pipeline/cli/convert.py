@@ -24,7 +24,7 @@ from pipeline.cli.options import (
     json_object,
     opened,
 )
-from pipeline.dialect import NO_REQUEST, Dialect, dialect
+from pipeline.dialect import NO_REQUEST, Dialect, RequestFacts, dialect
 from pipeline.errors import ClientError, PipelineError, StageError
 from pipeline.jsontext import dumps
 from pipeline.ledger import Ledger
@@ -64,7 +64,7 @@ class Run:
         return ending
 
     def chain(self, conversion: Conversion) -> Stage[bytes, bytes]:
-        """Fresh stages for a conversion. Between two hops every answer is a stream.
+        """Fresh stages for a conversion. Between two hops every answer is a stream, which nobody's request bounds.
 
         Raises `ClientError` if a dialect is unknown or cannot stand where it is asked to, or the request is none.
         """
@@ -73,9 +73,12 @@ class Run:
         if request is not None:
             facts = passed[-1].facts(json_object(f"the request {request!r}", contents(request)))
         forms = [self.form, *(Form.STREAM for _ in passed[2:]), self.form]
+        known_of = [*(RequestFacts(model=facts.model, tools=facts.tools) for _ in passed[2:]), facts]
         hops = [
-            self._hop(up, down, arriving=arriving, leaving=leaving, facts=facts, options=conversion.options.of_hop(at))
-            for at, ((up, down), (arriving, leaving)) in enumerate(zip(pairwise(passed), pairwise(forms), strict=True))
+            self._hop(up, down, arriving=arriving, leaving=leaving, facts=of_hop, options=conversion.options.of_hop(at))
+            for at, ((up, down), (arriving, leaving), of_hop) in enumerate(
+                zip(pairwise(passed), pairwise(forms), known_of, strict=True)
+            )
         ]
         if self.form is Form.WHOLE:
             hops.append(Heading(passed[-1], self.form, self.outcomes[-1]))

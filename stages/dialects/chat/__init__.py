@@ -6,17 +6,17 @@ from typing import Any
 from attrs import frozen
 
 from pipeline.dialect import RequestFacts
-from pipeline.errors import ClientError
 from pipeline.events import Event, Frame, StreamError
 from pipeline.ledger import Ledger
 from pipeline.limits import Limits
 from pipeline.message import Message
 from pipeline.request import Request, RequestOptions
 from pipeline.stage import Stage
-from pipeline.toolnames import BuiltRequest
+from pipeline.toolnames import BuiltRequest, RequestMap
 from stages.dialects.chat import body, errors, request
+from stages.dialects.chat.encode import ChatEncoder
 from stages.dialects.chat.normalize import DONE, ChatNormalizer
-from stages.dialects.chat.offered import callable_tools
+from stages.dialects.chat.offered import callable_tools, offered_tools, wants_usage
 
 
 @frozen
@@ -33,6 +33,8 @@ class Chat:
         return RequestFacts(
             model=model if isinstance(model, str) else "",
             stream=request.get("stream") is True,
+            include_usage=wants_usage(request),
+            map=RequestMap(tools=offered_tools(request)),
             tools=callable_tools(request),
         )
 
@@ -53,24 +55,24 @@ class Chat:
         return ChatNormalizer(facts=facts, ledger=ledger, limits=limits)
 
     def encoder(self, *, facts: RequestFacts, ledger: Ledger, limits: Limits) -> Stage[Event, Frame]:
-        """Raises `ClientError`: Chat is read, not written."""
-        raise ClientError("the chat dialect is read, not written")
+        """Fresh, for one stream of answers in this dialect."""
+        return ChatEncoder(facts=facts, ledger=ledger)
 
     def read_body(self, body_: bytes, *, facts: RequestFacts, ledger: Ledger, limits: Limits) -> Message:
         """The message of a whole answer. Raises `UpstreamError` if it is none."""
         return body.read(body_, facts=facts, ledger=ledger, limits=limits)
 
     def write_body(self, message: Message, *, facts: RequestFacts, ledger: Ledger) -> Mapping[str, Any]:
-        """Raises `ClientError`: Chat is read, not written."""
-        raise ClientError("the chat dialect is read, not written")
+        """The body of a whole answer."""
+        return body.write(message, facts=facts, ledger=ledger)
 
     def read_error(self, status: int, body: Any) -> StreamError:
         """The error that an upstream answered with."""
         return errors.read_error(status, body)
 
     def write_error(self, error: StreamError, status: int) -> tuple[int, Mapping[str, Any]]:
-        """Raises `ClientError`: Chat is read, not written."""
-        raise ClientError("the chat dialect is read, not written")
+        """The status and the body of an error."""
+        return errors.status_of(error, status), errors.error_body(error)
 
 
 DIALECT = Chat()

@@ -7,12 +7,21 @@ from typing import Any
 from attrs import define, field
 
 from pipeline.errors import LimitExceeded, UpstreamError
-from pipeline.events import ArgumentsDelta, BlockStart, BlockStop, Event, ToolKind, ToolUseBlock
+from pipeline.events import (
+    ArgumentsDelta,
+    BlockStart,
+    BlockStop,
+    Event,
+    RedactedReasoningBlock,
+    ToolKind,
+    ToolUseBlock,
+)
 from pipeline.halves import Halves
 from pipeline.ids import CallIds
 from pipeline.jsontext import dumps, exact, is_object, is_whole, size_of
 from pipeline.ledger import Ledger
 from pipeline.limits import Limits
+from pipeline.toolnames import NO_MAP, RequestMap
 
 LEGACY = "function_call"
 """The place of the one call that the deprecated `function_call` deltas make."""
@@ -34,6 +43,8 @@ class Fragment:
     kind: ToolKind
     value: bool = False
     """Its arguments came as a value, not as text."""
+    proof: str = ""
+    """What the provider must get back with the call (Gemini's thought signature), as a later request holds it."""
 
     @classmethod
     def of(cls, entry: Mapping[str, Any], place: int | str | None = None) -> "Fragment":
@@ -52,6 +63,7 @@ class Fragment:
             text=dumps(text).decode() if value else text or "",
             kind=kind,
             value=value,
+            proof=replay(extra) if _says(extra := entry.get("extra_content")) else "",
         )
 
     @property
@@ -95,12 +107,15 @@ class Call:
     name: str = ""
     index: int = -1
     stopped: bool = False
+    proof: str = ""
     waiting: list[str] = field(factory=list)
     spoken: bool = False
     """Some of its arguments have come."""
     said: list[str] = field(factory=list)
     """Its arguments while they are not known to be whole."""
     whole: bool = False
+    sum: int = 0
+    """Of arguments that are whole: what tells others from the same again."""
 
     def is_whole(self) -> bool:
         """Whether its arguments are visibly whole: a JSON object that is not empty. Looked at only when asked."""
@@ -109,7 +124,29 @@ class Call:
             self.whole = is_object(text) and text.strip() != "{}"
             if self.whole:
                 self.said.clear()
+                self.sum = hash(text)
         return self.whole
+
+    def more(self, text: str) -> ArgumentsDelta:
+        """More arguments of a call that has begun."""
+        self.spoken = True
+        if not self.whole:
+            self.said.append(text)
+        return ArgumentsDelta(self.index, text)
+
+
+def more_alone(entries: Any) -> tuple[int, str]:
+    """The place and the text of a fragment that is nothing but more arguments; else no text."""
+    try:
+        (entry,) = entries
+        function = entry["function"]
+        (text,) = function.values()
+        place = entry["index"]
+        if len(entry) == 2 and type(place) is int and "arguments" in function and is_whole(text):
+            return place, text
+    except (LookupError, TypeError, ValueError, AttributeError):
+        pass
+    return 0, ""
 
 
 @define
@@ -125,6 +162,8 @@ class Calls:
     limits: Limits
     indexes: Iterator[int]
     """Where the message's block indexes come from."""
+    map: RequestMap = NO_MAP
+    """The tools that the model may call: they tell a name that comes in pieces, and a function's call."""
     _held: int = field(init=False, default=0)
     _order: list[Call] = field(init=False, factory=list)
     _by_place: dict[int | str, Call] = field(init=False, factory=dict)
@@ -155,44 +194,38 @@ class Calls:
         if fragment.id and not call.id:
             call.id = fragment.id
             self._by_id.setdefault(call.id, []).append(call)
-        if fragment.name and not call.name:
-            call.name = fragment.name
+        if fragment.name and (not call.name or self._goes_on(call, fragment.name)):
+            call.name += fragment.name
+        elif fragment.name not in ("", call.name):
+            self.ledger.record("ChatNormalizer", "tool_calls[].function.name", "ignored", "the call has another name")
+        if fragment.proof not in ("", call.proof):
+            self._prove(call, fragment.proof)
         text = self._halves.joined(call.number, fragment.text)
         if fragment.text:
             call.spoken = True
         if text:
             self._speak(call, text, out)
-        elif call.index < 0 and call.name:
+        elif call.index < 0 and call.name and not self._is_part(call.name):
             self._begin(call, out)
 
-    def go_on(self, entries: Any, out: list[Event]) -> bool:
-        """Take the way of nearly every fragment: more text for a call that has begun. False if it is not that."""
-        try:
-            (entry,) = entries
-            function = entry["function"]
-            (text,) = function.values()
-            call = self._by_place.get(entry["index"])
-            plain = len(entry) == 2 and "arguments" in function and is_whole(text)
-        except (LookupError, TypeError, ValueError, AttributeError):
-            return False
-        if not (plain and text) or call is None or call.index < 0 or self._halves.odd:
-            return False
-        call.spoken = True
-        if not call.whole:
-            call.said.append(text)
-        out.append(ArgumentsDelta(call.index, text))
-        return True
+    def going_on(self, entries: Any) -> Call | None:
+        """The call that entries are nothing but more text for, as nearly all are; else None."""
+        place, text = more_alone(entries)
+        call = self._by_place.get(place) if text and not self._halves.odd else None
+        return None if call is None or call.index < 0 else call
 
     def end(self, out: list[Event], *, complete: bool) -> None:
         """At the finish: every call ends. `complete`: nothing cut them short.
 
-        Raises `UpstreamError` if a call's name never came.
+        Raises `UpstreamError` if a call's name never came; then none ends: what waits for a name may be another's.
         """
+        if complete and not all(call.name for call in self._order):
+            raise UpstreamError("a tool call came without a name", code="nameless_tool_call")
         halves = dict(self._halves.rest())
         for call in self._order:
+            if call.index < 0 and call.name:
+                self._begin(call, out)
             if call.index < 0:
-                if complete:
-                    raise UpstreamError("a tool call came without a name", code="nameless_tool_call")
                 self._lose(call)
             elif not call.stopped:
                 if half := halves.get(call.number):
@@ -248,6 +281,8 @@ class Calls:
         for call in reversed(calls):
             if fragment.name not in ("", call.name or fragment.name):
                 continue
+            if fragment.place is None and fragment.begins and call.is_whole() and hash(fragment.text) != call.sum:
+                continue  # its id is no id: other arguments of the same function
             if fragment.place is None or fragment.place == call.place:
                 return call
             if call.place is None:
@@ -283,6 +318,15 @@ class Calls:
             self._by_place[fragment.place] = call
         return call
 
+    def _is_part(self, name: str) -> bool:
+        """Whether this can only be the beginning of a tool's name."""
+        return name not in self.map.tools and any(one.startswith(name) for one in self.map.tools)
+
+    def _goes_on(self, call: Call, name: str) -> bool:
+        """Whether this is the next piece of the name of a call that has not begun."""
+        whole = call.name + name
+        return call.index < 0 and (whole in self.map.tools or self._is_part(whole))
+
     def _speak(self, call: Call, text: str, out: list[Event]) -> None:
         """More arguments of a call: written once it has begun, kept before."""
         if not call.whole:
@@ -293,18 +337,44 @@ class Calls:
             out.append(ArgumentsDelta(call.index, text))
             return
         call.waiting.append(text)
-        self._held += size_of(text)
+        self._hold(size_of(text))
+
+    def _hold(self, size: int) -> None:
+        self._held += size
         if self._held > self.limits.held_bytes:
             raise LimitExceeded(
                 f"more than {self.limits.held_bytes} bytes of arguments wait for their call's name", code="held_bytes"
             )
 
+    def _prove(self, call: Call, proof: str) -> None:
+        if call.index < 0 and not call.proof:
+            call.proof = proof
+            self._hold(size_of(proof))
+        else:
+            self.ledger.record("ChatNormalizer", "tool_calls[].extra_content", "dropped", "its call had begun")
+
     def _begin(self, call: Call, out: list[Event]) -> None:
+        """Open the call. What the provider must get back with it is in a block before it, as the client echoes both."""
+        if call.proof:
+            self._held -= size_of(call.proof)
+            before = next(self.indexes)
+            out += (BlockStart(before, RedactedReasoningBlock(call.proof)), BlockStop(before))
         call.index = next(self.indexes)
-        out.append(BlockStart(call.index, ToolUseBlock(self._ids.unique(call.id), call.name, call.kind)))
+        kind = self.map.kind(call.name, call.kind)
+        out.append(BlockStart(call.index, ToolUseBlock(self._ids.unique(call.id), call.name, kind)))
         out.extend(ArgumentsDelta(call.index, earlier) for earlier in call.waiting)
         self._held -= sum(map(size_of, call.waiting))
         call.waiting = []
+
+
+def replay(proof: Any) -> str:
+    """What the call that follows holds in a later request."""
+    return dumps({"tool_calls": [{"extra_content": proof}]}).decode()
+
+
+def _says(proof: Any) -> bool:
+    """Whether there is anything in it."""
+    return any(map(_says, proof.values())) if isinstance(proof, dict) else isinstance(proof, str) and bool(proof)
 
 
 def _is_call(entry: Mapping[str, Any]) -> bool:

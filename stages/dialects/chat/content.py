@@ -7,6 +7,8 @@ from attrs import define, field
 
 from pipeline.jsontext import dumps
 from pipeline.ledger import Ledger
+from pipeline.limits import Limits
+from stages.dialects.chat.calls import more_alone
 
 Piece = tuple[Literal["text", "reasoning", "refusal"], str]
 Detail = tuple[Literal["reasoning", "signature", "redacted"], str]
@@ -38,6 +40,9 @@ TELLING_MORE: Final = frozenset({*BESIDE, "error", "x_groq", "base_resp"})
 
 OPAQUE: Final = "opaque reasoning of another provider"
 
+JOINT: Final = "\n\n"
+"""What we write between the reasoning of two items."""
+
 TELLING: Final = 4
 """So many characters again at the beginning of a delta are a repetition, not a model that stammers."""
 
@@ -65,6 +70,12 @@ def said_alone(chunk: Any) -> tuple[str, Any]:
     return name, value
 
 
+def text_alone(chunk: Any) -> Any:
+    """What `said_alone` tells, or the text of the fragment that it is."""
+    name, value = said_alone(chunk)
+    return more_alone(value)[1] if name == "tool_calls" else value
+
+
 def reasoning_of(delta: Mapping[str, Any]) -> str:
     """The reasoning of a delta, once, whatever it is called."""
     for name in REASONING:
@@ -80,6 +91,19 @@ def detailed_reasoning(delta: Mapping[str, Any]) -> str:
     """The reasoning that only the details of a delta hold."""
     details = _list(delta.get("reasoning_details") or delta.get("tensorzero_extra_content"))
     return "".join(_text(detail.get("text") or detail.get("summary")) for detail in details if isinstance(detail, dict))
+
+
+def items_of(delta: Mapping[str, Any]) -> Sequence[str]:
+    """The reasoning of the items that a delta holds as we write them: a blank line apart, and each in its detail.
+
+    The first goes on with what was said before; it is empty where the delta begins another.
+    """
+    said = delta.get("reasoning_content")
+    texts = [_text(detail.get("text")) for detail in _list(delta.get("reasoning_details")) if isinstance(detail, dict)]
+    for items in (texts, ["", *texts]):
+        if len(items) > 1 and all(items[1:]) and said == JOINT.join(items):
+            return items
+    return ()
 
 
 def pieces_of(delta: Mapping[str, Any], ledger: Ledger, *, whole: bool = False) -> Sequence[Piece]:
@@ -137,9 +161,15 @@ def unread_members(delta: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     for name in REASONING:
         if isinstance(said := delta.get(name), dict) and said.get("signature"):
             yield f"choices[].delta.{name}.signature", OPAQUE
-    for call in _list(delta.get("tool_calls")):
-        if isinstance(call, dict) and call.get("extra_content"):
-            yield "choices[].delta.tool_calls[].extra_content", "no event carries it"
+
+
+def word_of(value: Any, ledger: Ledger, limits: Limits) -> str:
+    """The message's id or the model's name; an odd one is none."""
+    if isinstance(value, str) and len(value) <= limits.id_chars:
+        return value
+    if value is not None:
+        ledger.record("ChatNormalizer", "id, model", "ignored", "no text, or a long one")
+    return ""
 
 
 def _replay(detail: Mapping[str, Any]) -> str:

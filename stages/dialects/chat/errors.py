@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from pipeline.errors import RETRYABLE, ErrorKind, kind_of_status
+from pipeline.errors import RETRYABLE, STATUS, ErrorKind, kind_of_status
 from pipeline.events import StreamError
 from pipeline.failure import failure, stated
 
@@ -74,6 +74,29 @@ FAILED_FINISH: dict[str, ErrorKind] = {
 FAILING = frozenset({"error", "base_resp", "x_groq"})
 """Members of a chunk with choices in which an error may stand."""
 
+TYPES: dict[ErrorKind, str] = {
+    ErrorKind.AUTHENTICATION: "authentication_error",
+    ErrorKind.PERMISSION: "permission_error",
+    ErrorKind.NOT_FOUND: "not_found_error",
+    ErrorKind.BILLING: "billing_error",
+    ErrorKind.QUOTA: "insufficient_quota",
+    ErrorKind.RATE_LIMIT: "rate_limit_error",
+    ErrorKind.OVERLOADED: "overloaded_error",
+    ErrorKind.TIMEOUT: "timeout_error",
+    ErrorKind.INVALID_REQUEST: "invalid_request_error",
+    ErrorKind.REQUEST_TOO_LARGE: "invalid_request_error",
+    ErrorKind.CONTEXT_LENGTH: "invalid_request_error",
+}
+"""The `type` of each class that is written; a class that is not here is a `server_error`."""
+
+CODES: dict[ErrorKind, str] = {
+    ErrorKind.REQUEST_TOO_LARGE: "request_too_large",
+    ErrorKind.CONTEXT_LENGTH: "context_length_exceeded",
+    ErrorKind.QUOTA: "insufficient_quota",
+    ErrorKind.RATE_LIMIT: "rate_limit_exceeded",
+}
+"""The code that clients know a class by, where the provider's own does not say it."""
+
 
 def error_in(chunk: Any, name: bytes = b"") -> StreamError | None:
     """The error that a payload is, or None. `name` is its event's.
@@ -123,3 +146,31 @@ def failed_finish(reason: str) -> StreamError | None:
     if kind is None:
         return None
     return StreamError(kind, f"the upstream ended with finish reason {reason!r}", reason, kind in RETRYABLE)
+
+
+def error_body(error: StreamError) -> dict[str, Any]:
+    """The body of an error, the same in a stream and as an HTTP answer.
+
+    Its words say the class. The provider's own code stands in it unless that says another class, or says none where
+    there is a code that clients know.
+    """
+    code = error.code
+    if (due := CODES.get(error.kind)) is not None:
+        code = code if KINDS.get(code.lower()) is error.kind else due
+    elif failure({"code": code}, {}, KINDS).kind not in (error.kind, ErrorKind.API):
+        code = ""
+    kind = TYPES.get(error.kind, "server_error")
+    return {
+        "error": {"message": error.message or "the upstream failed", "type": kind, "param": None, "code": code or None}
+    }
+
+
+def status_of(error: StreamError, status: int) -> int:
+    """The HTTP status of an error. `status` is the upstream's, 0 if it did not answer with one.
+
+    The upstream's stands, since clients act on it; but an overloaded upstream is told by 503 in this API, and a status
+    that is no error's (a redirection) by that of the class.
+    """
+    if error.kind is ErrorKind.OVERLOADED:
+        return 503
+    return status if 400 <= status < 600 else STATUS[error.kind]

@@ -1,6 +1,5 @@
 """A Chat stream, of any vendor, as canonical events."""
 
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import count
 from typing import Any, Final
@@ -10,6 +9,7 @@ from attrs import define, field
 from pipeline.dialect import NO_REQUEST, RequestFacts
 from pipeline.errors import ErrorKind, PipelineError
 from pipeline.events import (
+    CUTTING,
     AnnotationDelta,
     Block,
     BlockStart,
@@ -37,31 +37,32 @@ from pipeline.ledger import Ledger
 from pipeline.limits import DEFAULT_LIMITS, Limits
 from pipeline.payload import payloads
 from pipeline.stage import Stage
-from stages.dialects.chat.calls import LEGACY, Calls, Fragment, exact_entries, fragments_of
+from pipeline.template import Template
+from stages.dialects.chat.calls import LEGACY, Call, Calls, Fragment, exact_entries, fragments_of
 from stages.dialects.chat.content import (
     BESIDE,
     REASONING,
     Repeats,
     detailed_reasoning,
     details_of,
+    items_of,
     pieces_of,
     reasoning_of,
     said_alone,
+    text_alone,
     unread_members,
+    word_of,
 )
 from stages.dialects.chat.errors import FAILING, error_in, failed_finish
-from stages.dialects.chat.stops import CUTTING, STOP_REASONS
+from stages.dialects.chat.stops import STOP_REASONS, finish_of, is_ending
 from stages.dialects.chat.usage import usage_of
 
 DONE: Final = b"[DONE]"
 NAME: Final = "chat"
 
 SPELLINGS: Final = REASONING[:2]
-NO_FINISH: Final = ("", "null")
 FIRST_CHOICE: Final = (0, None, "0")
 STANDARD: Final = {"index", "delta", "finish_reason"}
-
-_TOKEN = re.compile(r"<\|.*\|>|</?s>", re.DOTALL)
 
 
 @define
@@ -86,13 +87,18 @@ class ChatNormalizer(Stage[Frame, Event]):
     _refusal: int = field(init=False, default=-1)
     _calls: Calls = field(init=False)
     _halves: Halves = field(init=False, factory=Halves)
+    _template: Template = field(init=False, factory=Template)
+    """The frame before, if it was nothing but more of a block."""
+    _say: Callable[[Any, str], Event] = field(init=False, default=TextDelta)
+    """What makes the event of what a frame like it says, and the block or call that it says more of."""
+    _of: int | Call = field(init=False, default=-1)
     _repeats: Repeats = field(init=False, factory=Repeats)
     _stop: StopReason | None = field(init=False, default=None)
     _stop_sequence: str | None = field(init=False, default=None)
     _usage: Usage | None = field(init=False, default=None)
 
     def __attrs_post_init__(self) -> None:
-        self._calls = Calls(self.ledger, self.limits, self._indexes)
+        self._calls = Calls(self.ledger, self.limits, self._indexes, self.facts.map)
 
     @property
     def held(self) -> int:  # type: ignore[override]  # computed here, stored elsewhere
@@ -100,27 +106,16 @@ class ChatNormalizer(Stage[Frame, Event]):
 
     def receive(self, items: Sequence[Frame]) -> Sequence[Event]:
         out: list[Event] = []
+        template = self._template
         try:
             for frame in items:
                 if self.ended:
                     break
-                try:
-                    chunk = loads(frame.data, self.limits.json_depth)
-                except ValueError:
-                    chunk = None
-                name, value = said_alone(chunk)
-                if name == "content" and self._text >= 0 and self._is_plain(frame, value):
-                    out.append(TextDelta(self._text, value))
-                elif name in SPELLINGS and self._reasoning >= 0 and self._is_plain(frame, value):
-                    out.append(ReasoningDelta(self._reasoning, value))
-                elif name != "tool_calls" or frame.name or not self._calls.go_on(value, out):
-                    made = len(out)
-                    if chunk is None:
-                        self._no_json(frame, out)
-                    else:
-                        self._chunk(chunk, frame, out)
-                    if len(out) == made:
-                        out.append(Carry(NAME, frame))
+                if text := template.text(frame.data):
+                    out.append(self._say(self._of, text))
+                else:
+                    template.forget()
+                    self._frame(frame, out)
         except PipelineError as error:
             raise error.after(out) from error.__cause__
         return out
@@ -135,9 +130,42 @@ class ChatNormalizer(Stage[Frame, Event]):
         self._fail(cause or StreamError(ErrorKind.CUT, "the upstream ended before its finish", "stream_cut", True), out)
         return out
 
-    def _is_plain(self, frame: Frame, text: Any) -> bool:
+    def _frame(self, frame: Frame, out: list[Event]) -> None:
+        """A frame that is not like the one before."""
+        try:
+            chunk = loads(frame.data, self.limits.json_depth)
+        except ValueError:
+            chunk = None
+        name, value = said_alone(chunk)
+        if name and self._goes_on(name, value):
+            text = text_alone(chunk)
+            out.append(self._say(self._of, text))
+            self._template.learn(frame.data, text, text_alone)
+            return
+        made = len(out)
+        if chunk is None:
+            self._no_json(frame, out)
+        else:
+            self._chunk(chunk, frame, out)
+        if len(out) == made:
+            out.append(Carry(NAME, frame))
+
+    def _goes_on(self, name: str, value: Any) -> bool:
+        """Whether the member that is all a frame brings is plainly more of what has begun: `_say` and `_of` tell it."""
+        if name == "tool_calls":
+            call = self._calls.going_on(value)
+            self._say, self._of = Call.more, -1 if call is None else call
+        elif name == "content" and self._is_plain(value):
+            self._say, self._of = TextDelta, self._text
+        elif name in SPELLINGS and self._is_plain(value):
+            self._say, self._of = ReasoningDelta, self._reasoning
+        else:
+            return False
+        return self._of != -1
+
+    def _is_plain(self, text: Any) -> bool:
         """Whether this can be passed on as it is: text, with no half of a character, now or before."""
-        return type(text) is str and (text.isascii() or is_whole(text)) and not self._halves.odd and not frame.name
+        return type(text) is str and (text.isascii() or is_whole(text)) and not self._halves.odd
 
     def _no_json(self, frame: Frame, out: list[Event]) -> None:
         """The end, a keep-alive, JSON texts that lack a blank line between them, or a broken frame."""
@@ -178,22 +206,16 @@ class ChatNormalizer(Stage[Frame, Event]):
         if not (name or model or chunk.get("choices")):
             return
         self._started = True
-        out.append(
-            MessageStart(self._word(name), self._word(model) or self.facts.model, self._usage or self.facts.usage)
-        )
-
-    def _word(self, value: Any) -> str:
-        """An id or a model's name; an odd one is none."""
-        if isinstance(value, str) and len(value) <= self.limits.id_chars:
-            return value
-        if value is not None:
-            self.ledger.record("ChatNormalizer", "id, model", "ignored", "no text, or a long one")
-        return ""
+        name, model = (word_of(word, self.ledger, self.limits) for word in (name, model))
+        out.append(MessageStart(name, model or self.facts.model, self._usage or self.facts.usage))
 
     def _choices(self, chunk: Mapping[str, Any], frame: Frame, out: list[Event], failing: bool = False) -> None:
         choices = chunk.get("choices")
         silent = self._text < 0 and self._reasoning < 0 and self._refusal < 0 and not len(self._calls)
-        for at, choice in enumerate(choices if isinstance(choices, list) else ()):
+        if choices and not isinstance(choices, list):
+            self.ledger.record("ChatNormalizer", "choices", "ignored", "no list")
+            choices = None
+        for at, choice in enumerate(choices or ()):
             if self.ended:
                 break
             if not isinstance(choice, dict):
@@ -202,12 +224,8 @@ class ChatNormalizer(Stage[Frame, Event]):
                 self.ledger.record("ChatNormalizer", "choices[]", "dropped", "only the first choice is read")
             else:
                 self._choice(choice, at, silent, frame, out)
-                reason = choice.get("finish_reason")
-                if not isinstance(reason, str):
-                    if reason is not None:
-                        self.ledger.record("ChatNormalizer", "finish_reason", "ignored", "no text")
-                elif reason.strip() not in NO_FINISH and not failing:
-                    self._finish(reason.strip().lower().partition(":")[0], out)
+                if (reason := finish_of(choice, self.ledger)) and not failing:
+                    self._finish(reason, out)
         for name in BESIDE & chunk.keys():
             if chunk[name]:
                 self.ledger.record("ChatNormalizer", name, "dropped", "no event carries it")
@@ -229,7 +247,7 @@ class ChatNormalizer(Stage[Frame, Event]):
         self._count(choice.get("usage"))
         for name in ("stop_reason", "matched_stop", "stop_sequence"):
             sequence = choice.get(name)
-            if isinstance(sequence, str) and sequence and (name == "stop_sequence" or not _is_ending(sequence)):
+            if isinstance(sequence, str) and sequence and (name == "stop_sequence" or not is_ending(sequence)):
                 self._stop_sequence = sequence
         if choice.get("logprobs"):
             self.ledger.record("ChatNormalizer", "choices[].logprobs", "dropped", "no event carries them")
@@ -238,12 +256,16 @@ class ChatNormalizer(Stage[Frame, Event]):
         """One delta in the order that holds within it: reasoning, text, refusal, calls."""
         pieces = pieces_of(delta, self.ledger, whole=self.whole)
         details = details_of(delta)
-        if not any(kind == "reasoning" for kind, _ in (*details, *pieces)):
+        if not details and (items := items_of(delta)):
+            self._write_items(items, out)
+        elif not any(kind == "reasoning" for kind, _ in (*details, *pieces)):
             self._write_reasoning(reasoning_of(delta) or self._repeats.new(detailed_reasoning(delta)), out)
         for kind, text in (*details, *pieces):
             _WRITE[kind](self, text, out)
         if isinstance(refusal := delta.get("refusal"), str):
             self._write_refusal(refusal, out)
+        elif refusal:
+            self.ledger.record("ChatNormalizer", "refusal", "ignored", "no text")
         if entries := delta.get("tool_calls"):
             self._tool_calls(entries if isinstance(entries, list) else [entries], at, frame, out)
         elif isinstance(legacy := delta.get("function_call"), dict):
@@ -256,20 +278,26 @@ class ChatNormalizer(Stage[Frame, Event]):
             self.ledger.record("ChatNormalizer", path, "dropped", reason)
 
     def _write_text(self, text: str, out: list[Event]) -> None:
-        if self._halves.odd or not text.isascii():
-            text = self._halves.joined("text", text)
+        text = self._halves.joined("text", text)
         if text:
             if self._text < 0:
                 self._text = self._open(TextBlock(), out)
             out.append(TextDelta(self._text, text))
 
     def _write_reasoning(self, text: str, out: list[Event]) -> None:
-        if self._halves.odd or not text.isascii():
-            text = self._halves.joined("reasoning", text)
+        text = self._halves.joined("reasoning", text)
         if text:
             if self._reasoning < 0:
                 self._reasoning = self._open(ReasoningBlock(), out)
             out.append(ReasoningDelta(self._reasoning, text))
+
+    def _write_items(self, items: Sequence[str], out: list[Event]) -> None:
+        """Reasoning of several items, each in a block of its own; the first goes on with what was said last."""
+        for at, text in enumerate(items):
+            if at and self._reasoning >= 0:
+                out.append(BlockStop(self._reasoning))
+                self._reasoning = -1
+            self._write_reasoning(text, out)
 
     def _write_signature(self, proof: str, out: list[Event]) -> None:
         """The proof of the reasoning said last, which is whole now."""
@@ -359,11 +387,6 @@ class ChatNormalizer(Stage[Frame, Event]):
         self._calls.cut()
         out.append(error)
         self.ended = True
-
-
-def _is_ending(word: str) -> bool:
-    """Whether a word is a reason, or a token of the model's template, and no stop sequence that somebody asked for."""
-    return word.lower() in STOP_REASONS or _TOKEN.fullmatch(word) is not None
 
 
 _WRITE: dict[str, Callable[[ChatNormalizer, str, list[Event]], None]] = {

@@ -1,20 +1,39 @@
-"""The tools of a client's request that the model may call."""
+"""What a client's request says that its answer depends on: the tools by their names, and whether counts are wanted."""
 
 from collections.abc import Mapping
 from typing import Any
 
-KINDS = ("function", "custom")
+from pipeline.events import ToolKind
+from pipeline.toolnames import OfferedTool
+
+Json = dict[str, Any]
+
+
+def offered_tools(request: Mapping[str, Any]) -> dict[str, OfferedTool]:
+    """The tools that the client runs, by name."""
+    return {tool["name"]: OfferedTool(tool["name"], kind=kind) for kind, tool in _named(request)}
 
 
 def callable_tools(request: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
-    """The schemas of the tools that the client runs, by name; none where the model may call none."""
-    tools = request.get("tools")
-    if request.get("tool_choice") == "none" or not isinstance(tools, list):
+    """The schemas of the tools that the model may call, by name."""
+    if "none" in (request.get("tool_choice"), request.get("function_call")):
         return {}
-    found: dict[str, Mapping[str, Any]] = {}
-    for tool in tools:
-        said = tool.get(tool.get("type")) if isinstance(tool, dict) and tool.get("type") in KINDS else None
-        if isinstance(said, dict) and isinstance(said.get("name"), str):
-            schema = said.get("parameters")
-            found[said["name"]] = schema if isinstance(schema, dict) else {}
-    return found
+    schemas = {tool["name"]: tool.get("parameters") for _, tool in _named(request)}
+    return {name: schema if isinstance(schema, dict) else {} for name, schema in schemas.items()}
+
+
+def wants_usage(request: Mapping[str, Any]) -> bool:
+    """Whether the client asked for token counts at the end of a stream."""
+    options = request.get("stream_options")
+    return isinstance(options, dict) and options.get("include_usage") is True
+
+
+def _named(request: Mapping[str, Any]) -> list[tuple[ToolKind, Json]]:
+    """The objects that describe the client's tools, also the deprecated ones."""
+    found = [(kind, tool.get(kind.value)) for kind in ToolKind for tool in _objects(request.get("tools"))]
+    found += [(ToolKind.FUNCTION, function) for function in _objects(request.get("functions"))]
+    return [(kind, tool) for kind, tool in found if isinstance(tool, dict) and isinstance(tool.get("name"), str)]
+
+
+def _objects(value: Any) -> list[Json]:
+    return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []

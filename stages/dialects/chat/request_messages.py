@@ -34,6 +34,8 @@ from pipeline.turns import ERROR_PREFIX, contiguous, document_text, instruction
 
 JSON = dict[str, Any]
 
+_CALLS, _PROOF = "tool_calls", "extra_content"
+
 
 @frozen
 class MessageWriter:
@@ -189,7 +191,7 @@ class MessageWriter:
 
     def _assistant(self, turn: Turn) -> Iterator[JSON]:
         message: JSON = {"role": "assistant", "content": self._text(turn) or None, **_name(turn)}
-        calls = [self._call(part) for part in turn.parts if isinstance(part, ToolUsePart)]
+        calls = self._calls(turn)
         refusals = [part.text for part in turn.parts if isinstance(part, RefusalPart)]
         sealed = any(isinstance(part, ReasoningPart) and envelope.is_sealed(part.opaque) for part in turn.parts)
         for part in turn.parts:
@@ -227,11 +229,33 @@ class MessageWriter:
         elif not isinstance(part, ToolUsePart | RefusalPart | ServerPart):
             self.ladder.lose("part out of place", part.where)
 
+    def _calls(self, turn: Turn) -> list[JSON]:
+        """The calls of a turn, each with what its provider sent to come back with it."""
+        calls: list[JSON] = []
+        proofs: list[ReasoningPart] = []
+        for part in turn.parts:
+            if isinstance(part, ToolUsePart):
+                proof = _proof(self._opened(proofs.pop())) if proofs else {}
+                calls.append({**proof, **self._call(part)})
+            elif isinstance(part, ReasoningPart) and _proof(self._opened(part)):
+                proofs.append(part)
+        for part in proofs:
+            self.ladder.lose("part reasoning", part.where)  # its call is gone
+        return calls
+
+    def _opened(self, part: ReasoningPart) -> Mapping[str, Any] | None:
+        """What of an assistant's message is in an envelope that this provider sealed."""
+        sealed = envelope.open(part.opaque, upstream=self.options.upstream, text=part.text)
+        piece = None if sealed is None else _loads(sealed.blob)
+        return piece if isinstance(piece, Mapping) else None
+
     def _reasoning(self, part: ReasoningPart, message: JSON) -> None:
         """Reasoning goes back to the provider that sealed it, as text to one that demands it, else nowhere."""
-        sealed = envelope.open(part.opaque, upstream=self.options.upstream, text=part.text)
-        if sealed is not None and isinstance(piece := _loads(sealed.blob), Mapping):
+        piece = self._opened(part)
+        if piece is not None:
             for name, value in piece.items():
+                if name == _CALLS:
+                    continue  # it stands with its call
                 before = message.get(name)
                 if isinstance(value, list) and (isinstance(before, list) or name not in message):
                     message[name] = [*(before or ()), *_told(value, part.text)]
@@ -255,6 +279,13 @@ class MessageWriter:
             return self.own(part, {"id": call, "type": "custom", "custom": {"name": name, "input": text}})
         function = {"name": name, "arguments": wrapped_input(text)}
         return self.own(part, {"id": call, "type": "function", "function": function})
+
+
+def _proof(piece: Mapping[str, Any] | None) -> JSON:
+    """What goes back with the call that follows."""
+    calls = None if piece is None else piece.get(_CALLS)
+    first = calls[0] if isinstance(calls, list) and calls else None
+    return {_PROOF: first[_PROOF]} if isinstance(first, Mapping) and _PROOF in first else {}
 
 
 def _told(details: list[Any], text: str) -> list[Any]:

@@ -1,8 +1,11 @@
 """Why a Chat answer ends, in the words of every vendor."""
 
-from typing import Final
+import re
+from collections.abc import Mapping
+from typing import Any, Final
 
 from pipeline.events import StopReason
+from pipeline.ledger import Ledger
 
 STOP_REASONS: dict[str, StopReason] = {
     "stop": StopReason.END_TURN,
@@ -27,5 +30,34 @@ STOP_REASONS: dict[str, StopReason] = {
 """Finish reasons of every vendor, in lower case, without what follows a colon. One that is not here ends the turn, and
 is recorded."""
 
-CUTTING: Final = frozenset({StopReason.MAX_TOKENS, StopReason.CONTEXT_WINDOW, StopReason.REFUSAL})
-"""The stop reasons at which a call may be unfinished."""
+FINISH: Final[dict[StopReason, bytes]] = {
+    StopReason.MAX_TOKENS: b"length",
+    StopReason.CONTEXT_WINDOW: b"length",
+    StopReason.REFUSAL: b"content_filter",
+}
+"""What is written for a stop reason. For the others it depends on what was written: tool calls, or only text."""
+
+UNSAID: Final[dict[StopReason, str]] = {
+    StopReason.STOP_SEQUENCE: "Chat does not tell that a stop sequence ended it",
+    StopReason.PAUSE_TURN: "Chat does not tell that the turn is to go on",
+    StopReason.CONTEXT_WINDOW: "Chat tells one limit from another by no word",
+}
+"""Stop reasons that are lost in part."""
+
+_TOKEN = re.compile(r"<\|.*\|>|</?s>", re.DOTALL)
+
+
+def finish_of(choice: Mapping[str, Any], ledger: Ledger) -> str:
+    """The finish reason of a choice, as `STOP_REASONS` has them; empty while there is none."""
+    reason = choice.get("finish_reason")
+    if isinstance(reason, str):
+        word = reason.strip().lower().partition(":")[0]
+        return "" if word == "null" else word
+    if reason is not None:
+        ledger.record("ChatNormalizer", "finish_reason", "ignored", "no text")
+    return ""
+
+
+def is_ending(word: str) -> bool:
+    """Whether a word is a reason, or a token of the model's template, and no stop sequence that somebody asked for."""
+    return word.lower() in STOP_REASONS or _TOKEN.fullmatch(word) is not None

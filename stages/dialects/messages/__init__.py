@@ -1,12 +1,11 @@
-"""Anthropic Messages."""
+"""Anthropic Messages, in every flavour that servers speak."""
 
 from collections.abc import Mapping
 from typing import Any
 
 from attrs import frozen
 
-from pipeline.dialect import RequestFacts
-from pipeline.errors import ClientError
+from pipeline.dialect import RequestFacts, Returner
 from pipeline.events import Event, Frame, StreamError
 from pipeline.ledger import Ledger
 from pipeline.limits import Limits
@@ -16,7 +15,9 @@ from pipeline.stage import Stage
 from pipeline.toolnames import BuiltRequest
 from stages.dialects.messages import body, errors, request
 from stages.dialects.messages.encode import MessagesEncoder
+from stages.dialects.messages.normalize import DONE, MessagesNormalizer
 from stages.dialects.messages.offered import callable_tools
+from stages.dialects.messages.returned import MessagesReturner
 
 
 @frozen
@@ -25,7 +26,7 @@ class Messages:
 
     name: str = "messages"
     path: str = "messages"
-    sentinels: tuple[bytes, ...] = ()
+    sentinels: tuple[bytes, ...] = (DONE,)
 
     def facts(self, request: Mapping[str, Any]) -> RequestFacts:
         """What a client's request body says that the answer's stages need; what is odd in it counts as absent."""
@@ -49,24 +50,28 @@ class Messages:
         return {"x-api-key": key, "anthropic-version": "2023-06-01"}
 
     def normalizer(self, *, facts: RequestFacts, ledger: Ledger, limits: Limits) -> Stage[Frame, Event]:
-        """Raises `ClientError`: Messages is written, not read."""
-        raise ClientError("the messages dialect is written, not read")
+        """Fresh, for one stream of this dialect's answers."""
+        return MessagesNormalizer(facts=facts, ledger=ledger, limits=limits)
 
     def encoder(self, *, facts: RequestFacts, ledger: Ledger, limits: Limits) -> Stage[Event, Frame]:
         """Fresh, for one stream of answers in this dialect."""
         return MessagesEncoder(ledger=ledger)
 
-    def read_body(self, body: bytes, *, facts: RequestFacts, ledger: Ledger, limits: Limits) -> Message:
-        """Raises `ClientError`: Messages is written, not read."""
-        raise ClientError("the messages dialect is written, not read")
+    def returner(self, *, facts: RequestFacts, ledger: Ledger, limits: Limits) -> Returner:
+        """Fresh, for one stream that goes to a client of this dialect."""
+        return MessagesReturner(ledger=ledger)
+
+    def read_body(self, answer: bytes, *, facts: RequestFacts, ledger: Ledger, limits: Limits) -> Message:
+        """The message of a whole answer. Raises `UpstreamError` if it is none."""
+        return body.read(answer, facts=facts, ledger=ledger, limits=limits)
 
     def write_body(self, message: Message, *, facts: RequestFacts, ledger: Ledger) -> Mapping[str, Any]:
         """The body of a whole answer."""
         return body.write(message, ledger)
 
-    def read_error(self, status: int, body: Any) -> StreamError:
-        """Raises `ClientError`: Messages is written, not read."""
-        raise ClientError("the messages dialect is written, not read")
+    def read_error(self, status: int, answer: Any) -> StreamError:
+        """The error that an upstream answered with."""
+        return errors.read_error(status, answer)
 
     def write_error(self, error: StreamError, status: int) -> tuple[int, Mapping[str, Any]]:
         """The status and the body of an error."""

@@ -1,12 +1,41 @@
-"""A whole Messages answer."""
+"""A whole Messages answer and a `Message`, both ways."""
 
+import re
 from typing import Any
 
+from pipeline.dialect import RequestFacts
+from pipeline.errors import UpstreamError
 from pipeline.events import StopReason, ToolKind, Usage
-from pipeline.jsontext import is_object, verbatim
+from pipeline.jsontext import check_depth, exact, is_object, loads, verbatim
 from pipeline.ledger import Ledger
-from pipeline.message import Content, Message, Reasoning, RedactedReasoning, Refusal, Text, ToolUse
-from stages.dialects.messages.encode import NAME, counts, message_id
+from pipeline.limits import Limits
+from pipeline.message import Content, Message, Reasoning, RedactedReasoning, Refusal, Text, ToolUse, assemble
+from stages.dialects.messages.encode import message_id
+from stages.dialects.messages.errors import error_in
+from stages.dialects.messages.normalize import MessagesNormalizer
+from stages.dialects.messages.opaque import blob_of
+from stages.dialects.messages.usage import counts_of
+from stages.dialects.messages.words import CITATIONS, NAME
+
+_LONG_NUMBER = re.compile(rb"[0-9]{19}")
+"""A number that may not fit into 64 bits."""
+
+
+def read(body: bytes, *, facts: RequestFacts, ledger: Ledger, limits: Limits) -> Message:
+    """The message that a whole answer is, by the same rules as a stream; an error's is its `error`.
+
+    Raises `UpstreamError` if it is neither a message nor an error.
+    """
+    try:
+        check_depth(body, limits.json_depth)
+        answer = exact(body) if _LONG_NUMBER.search(body) else loads(body, limits.json_depth)
+    except ValueError as error:
+        raise UpstreamError("the upstream's answer is no JSON", code="invalid_json") from error
+    if isinstance(answer, dict) and "content" in answer and answer.get("type") != "error":
+        return assemble(MessagesNormalizer(facts=facts, ledger=ledger, limits=limits).whole(answer))
+    if (failed := error_in(answer)) is not None:
+        return Message("", facts.model, error=failed)
+    raise UpstreamError("the upstream's answer is neither a message nor an error", code="no_message")
 
 
 def write(message: Message, ledger: Ledger) -> dict[str, Any]:
@@ -23,20 +52,25 @@ def write(message: Message, ledger: Ledger) -> dict[str, Any]:
         "content": [block for block in blocks if block is not None],
         "stop_reason": message.stop_reason or StopReason.END_TURN,
         "stop_sequence": message.stop_sequence,
-        "usage": counts(message.usage or Usage()),
+        "usage": counts_of(message.usage or Usage()),
     }
 
 
 def _block(content: Content, ledger: Ledger) -> dict[str, Any] | None:
     """A content block; None for one that this dialect cannot show."""
     if isinstance(content, Text | Refusal):
+        block: dict[str, Any] = {"type": "text", "text": content.text}
         if isinstance(content, Text) and content.annotations:
-            _lose("annotation", "Messages cannot show another API's citations", ledger)
-        return {"type": "text", "text": content.text}
+            citations = [note for note in content.annotations if note.get("type") in CITATIONS]
+            if citations:
+                block["citations"] = citations
+            if len(citations) < len(content.annotations):
+                _lose("annotation", "Messages cannot show another API's citations", ledger)
+        return block
     if isinstance(content, Reasoning):
-        return {"type": "thinking", "thinking": content.text, "signature": content.signature}
+        return {"type": "thinking", "thinking": content.text, "signature": blob_of(content.signature)}
     if isinstance(content, RedactedReasoning):
-        return {"type": "redacted_thinking", "data": content.data}
+        return {"type": "redacted_thinking", "data": blob_of(content.data)}
     if isinstance(content, ToolUse):
         return {"type": "tool_use", "id": content.id, "name": content.name, "input": _input(content, ledger)}
     if content.dialect == NAME:

@@ -35,8 +35,10 @@ from pipeline.jsontext import dumps
 from pipeline.ledger import Ledger
 from pipeline.stage import Stage
 from stages.dialects.messages.errors import error_body
+from stages.dialects.messages.opaque import blob_of
+from stages.dialects.messages.usage import counts_of
+from stages.dialects.messages.words import CITATIONS, NAME
 
-NAME: Final = "messages"
 DELTA: Final = b"content_block_delta"
 PING: Final = Frame(b'{"type":"ping"}', b"ping")
 
@@ -80,8 +82,6 @@ class MessagesEncoder(Stage[Event, Frame]):
     _begins: bytes = field(init=False, default=b"")
     _shown: bool = field(init=False, default=True)
     """The open block is written."""
-    _head: bytes = field(init=False, default=b"")
-    """What each of its deltas begins with."""
 
     def receive(self, items: Sequence[Event]) -> Sequence[Frame]:
         out: list[Frame] = []
@@ -107,48 +107,24 @@ class MessagesEncoder(Stage[Event, Frame]):
         return () if self.ended else (PING,)
 
     def _message_start(self, event: MessageStart, out: list[Frame]) -> None:
-        message: dict[str, Any] = {
-            "id": message_id(event.id),
-            "type": "message",
-            "role": "assistant",
-            "model": event.model,
-            "content": [],
-            "stop_reason": None,
-            "stop_sequence": None,
-            "usage": counts(event.usage or Usage()),
-        }
-        _write("message_start", {"message": message}, out)
+        _write("message_start", {"message": message_of(event)}, out)
 
     def _block_start(self, event: BlockStart, out: list[Frame]) -> None:
         if self._open is not None:
             raise StageError(f"BlockStart for block {event.index} while block {self._open.index} is open")
         self._open = event
-        content = self._content(event)
+        content = content_of(event.block)
         self._shown = content is not None
         if content is None:
             self.ledger.record("MessagesEncoder", type(event.block).__name__, "dropped", "Messages cannot show it")
             return
-        self._head = b'{"type":"content_block_delta","index":%d,"delta":' % self._next
         _write("content_block_start", {"index": self._next, "content_block": content}, out)
         self._source = event.index
         if _is_custom(event):
             self._arguments('{"input":"', out)
         elif (plain := PLAIN.get(type(event.block))) is not None:
             self._plain = plain
-            self._begins = self._head + DELTAS[plain]
-
-    def _content(self, event: BlockStart) -> dict[str, Any] | None:
-        """A block as it starts, or None for one that this dialect does not have."""
-        block = event.block
-        if isinstance(block, TextBlock):
-            return {"type": "text", "text": ""}
-        if isinstance(block, ReasoningBlock):
-            return {"type": "thinking", "thinking": "", "signature": ""}
-        if isinstance(block, RedactedReasoningBlock):
-            return {"type": "redacted_thinking", "data": block.data}
-        if isinstance(block, ToolUseBlock):
-            return {"type": "tool_use", "id": block.id, "name": block.name, "input": {}}
-        return dict(block.payload) if block.dialect == NAME else None
+            self._begins = self._beginning(plain)
 
     def _block_stop(self, event: BlockStop, out: list[Frame]) -> None:
         if self._open is None or event.index != self._open.index:
@@ -162,7 +138,11 @@ class MessagesEncoder(Stage[Event, Frame]):
         self._plain = None
 
     def _arguments(self, text: str, out: list[Frame]) -> None:
-        out.append(Frame(self._head + DELTAS[ArgumentsDelta] + dumps(text) + b"}}", DELTA))
+        out.append(Frame(self._beginning(ArgumentsDelta) + dumps(text) + b"}}", DELTA))
+
+    def _beginning(self, delta: type[Event]) -> bytes:
+        """How a delta of the open block begins."""
+        return b'{"type":"content_block_delta","index":%d,"delta":%b' % (self._next, DELTAS[delta])
 
     def _delta(self, event: Any, out: list[Frame]) -> None:
         """A delta that is not plain; freeform input becomes the inside of a JSON string."""
@@ -173,23 +153,25 @@ class MessagesEncoder(Stage[Event, Frame]):
         if _is_custom(self._open):
             self._arguments(dumps(event.text)[1:-1].decode(), out)
         else:
-            out.append(Frame(self._head + DELTAS[type(event)] + dumps(event.text) + b"}}", DELTA))
+            out.append(Frame(self._beginning(type(event)) + dumps(event.text) + b"}}", DELTA))
 
     def _signature(self, event: SignatureDelta, out: list[Frame]) -> None:
         if self._open is None or event.index != self._open.index:
             raise StageError(f"SignatureDelta for block {event.index}, which is not open")
-        delta = {"type": "signature_delta", "signature": event.signature}
+        delta = {"type": "signature_delta", "signature": blob_of(event.signature)}
         _write("content_block_delta", {"index": self._next, "delta": delta}, out)
 
     def _annotation(self, event: AnnotationDelta, out: list[Frame]) -> None:
+        if self._open is None or event.index != self._open.index:
+            raise StageError(f"AnnotationDelta for block {event.index}, which is not open")
+        if event.annotation.get("type") in CITATIONS:
+            delta = {"type": "citations_delta", "citation": event.annotation}
+            _write("content_block_delta", {"index": self._next, "delta": delta}, out)
+            return
         self.ledger.record("MessagesEncoder", "annotation", "dropped", "Messages cannot show another API's citations")
 
     def _message_delta(self, event: MessageDelta, out: list[Frame]) -> None:
-        delta = {"stop_reason": event.stop_reason, "stop_sequence": event.stop_sequence}
-        usage = {"output_tokens": 0} if event.usage is None else counts(event.usage)
-        if not any(count for name, count in usage.items() if name in PROMPT):
-            usage = {name: count for name, count in usage.items() if name not in PROMPT}  # 0 would erase the estimate
-        _write("message_delta", {"delta": delta, "usage": usage}, out)
+        _write("message_delta", told_of(event), out)
 
     def _message_stop(self, event: MessageStop, out: list[Frame]) -> None:
         self.ended = True
@@ -205,17 +187,39 @@ class MessagesEncoder(Stage[Event, Frame]):
         out.append(PING)
 
 
-def counts(usage: Usage) -> dict[str, Any]:
-    """Token counts as Messages writes them; they are exclusive there too."""
-    written: dict[str, Any] = {
-        "input_tokens": usage.input,
-        "cache_creation_input_tokens": usage.cache_write,
-        "cache_read_input_tokens": usage.cache_read,
-        "output_tokens": usage.output,
+def message_of(event: MessageStart) -> dict[str, Any]:
+    """A message as it begins."""
+    return {
+        "id": message_id(event.id),
+        "type": "message",
+        "role": "assistant",
+        "model": event.model,
+        "content": [],
+        "stop_reason": None,
+        "stop_sequence": None,
+        "usage": counts_of(event.usage or Usage()),
     }
-    if usage.reasoning:
-        written["output_tokens_details"] = {"thinking_tokens": usage.reasoning}
-    return written
+
+
+def content_of(block: Block) -> dict[str, Any] | None:
+    """A block as it begins, or None for one that this dialect does not have."""
+    if isinstance(block, TextBlock):
+        return {"type": "text", "text": ""}
+    if isinstance(block, ReasoningBlock):
+        return {"type": "thinking", "thinking": "", "signature": ""}
+    if isinstance(block, RedactedReasoningBlock):
+        return {"type": "redacted_thinking", "data": blob_of(block.data)}
+    if isinstance(block, ToolUseBlock):
+        return {"type": "tool_use", "id": block.id, "name": block.name, "input": {}}
+    return dict(block.payload) if block.dialect == NAME else None
+
+
+def told_of(event: MessageDelta) -> dict[str, Any]:
+    """What is told of the end of a message."""
+    usage = {"output_tokens": 0} if event.usage is None else counts_of(event.usage)
+    if not any(count for name, count in usage.items() if name in PROMPT):
+        usage = {name: count for name, count in usage.items() if name not in PROMPT}  # 0 would erase the estimate
+    return {"delta": {"stop_reason": event.stop_reason, "stop_sequence": event.stop_sequence}, "usage": usage}
 
 
 def message_id(name: str) -> str:

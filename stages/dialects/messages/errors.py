@@ -1,9 +1,41 @@
-"""Errors as Messages servers write them."""
+"""Errors as Messages servers write them, in a stream or as a body, both ways."""
 
+import re
 from typing import Any
 
-from pipeline.errors import STATUS, ErrorKind
+from attrs import evolve
+
+from pipeline.errors import RETRYABLE, STATUS, ErrorKind, kind_of_status
 from pipeline.events import StreamError
+from pipeline.failure import failure
+
+KINDS: dict[str, ErrorKind] = {
+    "invalid_request_error": ErrorKind.INVALID_REQUEST,
+    "authentication_error": ErrorKind.AUTHENTICATION,
+    "billing_error": ErrorKind.BILLING,
+    "permission_error": ErrorKind.PERMISSION,
+    "not_found_error": ErrorKind.NOT_FOUND,
+    "request_too_large": ErrorKind.REQUEST_TOO_LARGE,
+    "rate_limit_error": ErrorKind.RATE_LIMIT,
+    "timeout_error": ErrorKind.TIMEOUT,
+    "overloaded_error": ErrorKind.OVERLOADED,
+    "api_error": ErrorKind.API,
+    "accessdeniedexception": ErrorKind.PERMISSION,  # these are Bedrock's, whose exceptions come as errors
+    "internalserverexception": ErrorKind.API,
+    "modelstreamerrorexception": ErrorKind.API,
+    "modeltimeoutexception": ErrorKind.TIMEOUT,
+    "serviceunavailableexception": ErrorKind.OVERLOADED,
+    "throttlingexception": ErrorKind.RATE_LIMIT,
+    "validationexception": ErrorKind.INVALID_REQUEST,
+    "context_length_exceeded": ErrorKind.CONTEXT_LENGTH,  # these come from gateways that speak OpenAI's words too
+    "insufficient_quota": ErrorKind.QUOTA,
+    "rate_limit_exceeded": ErrorKind.RATE_LIMIT,
+    "server_is_overloaded": ErrorKind.OVERLOADED,
+}
+"""Words of `type` and `code`, in lower case. What is not among them goes by its number, else it is the provider's."""
+
+TOO_LONG = re.compile(r"prompt is too long|exceeds? (?:the )?(?:context limit|context window)", re.IGNORECASE)
+"""What an invalid request says that the model cannot take; it has no type of its own."""
 
 TYPES: dict[ErrorKind, str] = {
     ErrorKind.INVALID_REQUEST: "invalid_request_error",
@@ -47,3 +79,48 @@ def status_of(error: StreamError, status: int) -> int:
     if error.kind is ErrorKind.OVERLOADED or not 400 <= status < 600:
         return STATUS[error.kind]
     return status
+
+
+def error_in(event: Any, name: bytes = b"") -> StreamError | None:
+    """The error that a payload is, or None. `name` is its event's.
+
+    Read are the `error` event, an error object without a type, a flat error, a bare body (`message`, `detail`), and
+    whatever comes under the event name `error`.
+    """
+    if isinstance(event, list) and (found := next(filter(None, map(error_in, event)), None)) is not None:
+        return found
+    if not isinstance(event, dict):
+        return failure(event, {}, KINDS) if event and name == b"error" else None
+    kind = event.get("type")
+    if kind == "error" or event.get("error"):
+        return _detailed(event.get("error") or {**event, "type": None}, event)
+    bare = kind is None and (event.get("message") or event.get("detail"))
+    if (bare and not isinstance(bare, dict)) or name == b"error":
+        return _detailed(event, event)
+    return None
+
+
+def read_error(status: int, body: Any) -> StreamError:
+    """The error that an upstream answered with: its status, and what its body says (None if nothing).
+
+    A class that its words tell stands; else, and where they only say that the request is wrong, the status tells it.
+    """
+    found = error_in(body) or error_in({"error": body} if isinstance(body, str) and body else None)
+    kind = kind_of_status(status)
+    if found is None:
+        return StreamError(kind, f"the upstream answered with status {status}", str(status), kind in RETRYABLE)
+    if found.kind not in (ErrorKind.API, ErrorKind.INVALID_REQUEST):
+        return found
+    return StreamError(kind, found.message, found.code, kind in RETRYABLE)
+
+
+def _detailed(error: Any, around: dict[str, Any]) -> StreamError:
+    """An error object, with the code that its details tell: it is more stable than the type."""
+    found = failure(error, around, KINDS)
+    details = error.get("details") if isinstance(error, dict) else None
+    code = details.get("error_code") if isinstance(details, dict) else None
+    if isinstance(code, str) and code:
+        found = evolve(found, code=code)
+    if found.kind is ErrorKind.INVALID_REQUEST and TOO_LONG.search(found.message):
+        found = evolve(found, kind=ErrorKind.CONTEXT_LENGTH)
+    return found

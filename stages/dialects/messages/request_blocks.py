@@ -7,7 +7,7 @@ from attrs import define, field
 
 from pipeline import envelope
 from pipeline.events import ToolKind
-from pipeline.jsontext import exact, loads
+from pipeline.jsontext import exact
 from pipeline.ladder import Ladder, Rule
 from pipeline.media import plain_text
 from pipeline.request import (
@@ -33,6 +33,7 @@ from pipeline.request import (
 )
 from pipeline.toolnames import CallIds, OfferedTool, ToolNames
 from pipeline.turns import instruction
+from stages.dialects.messages.opaque import block_of
 from stages.dialects.messages.request_tables import CACHE_MARKS, IMAGES, PDF
 
 JSON = dict[str, Any]
@@ -234,17 +235,11 @@ class BlockWriter:
                 self.ladder.lose("part reasoning", part.where)
             return
         sealed = envelope.open(part.opaque, upstream=self.options.upstream, text=part.text)
-        if sealed is not None and isinstance(piece := _loads(sealed.blob), Mapping):
-            yield dict(piece)
+        piece = None if sealed is None else block_of(sealed.blob, part.text)
+        if piece is not None:
+            yield piece
         else:
             self.ladder.lose("part reasoning", part.where)
-
-
-def _loads(text: str) -> Any:
-    try:
-        return loads(text)
-    except ValueError:
-        return None
 
 
 def _content(blocks: list[JSON]) -> str | list[JSON]:

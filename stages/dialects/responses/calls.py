@@ -5,9 +5,10 @@ from typing import Any
 
 from attrs import define, field
 
-from pipeline.errors import LimitExceeded, UpstreamError
+from pipeline.arguments import Arguments
+from pipeline.errors import ErrorKind, LimitExceeded, UpstreamError
 from pipeline.events import ArgumentsDelta, Event, ToolKind, ToolUseBlock
-from pipeline.jsontext import dumps, is_object, size_of
+from pipeline.jsontext import dumps, exact, is_object, size_of
 from stages.dialects.responses.items import CUT_STATUSES, Item
 from stages.dialects.responses.voice import Said, Voice
 
@@ -26,7 +27,7 @@ class CallItem(Item):
     """
 
     kind: ToolKind = ToolKind.FUNCTION
-    voice: Voice = field(init=False, factory=lambda: Voice(ArgumentsDelta))
+    voice: Voice = field(init=False, factory=lambda: Voice(ArgumentsDelta, keeps=True))
     call_id: str = field(init=False, default="")
     """What its result will name."""
     _name: str = field(init=False, default="")
@@ -48,7 +49,7 @@ class CallItem(Item):
         """Its arguments are whole."""
         self._learn(event)
         whole = self._text(event)
-        self._rest(self.voice, self.voice.rest(0, whole), out)
+        self._rest(self.voice, self.voice.rest(0, whole), out, whole)
         if self.voice.index >= 0 and self.kind is ToolKind.FUNCTION and is_object(whole, self.writer.limits.json_depth):
             self._stop(self.voice, out, True)
 
@@ -63,7 +64,8 @@ class CallItem(Item):
         if self.voice.index < 0:
             self.kind = CALL_KINDS.get(str(item.get("type")), self.kind)
         self.announce(item, out)
-        self._rest(self.voice, self.voice.rest(0, self._text(item)), out)
+        whole = self._text(item)
+        self._rest(self.voice, self.voice.rest(0, whole), out, whole)
         if item.get("namespace"):
             self.writer.lose("namespace", "no event carries it")
 
@@ -78,16 +80,18 @@ class CallItem(Item):
         if said_whole or is_object(whole, self.writer.limits.json_depth):
             self._stop(self.voice, out, True)
 
+    def check(self) -> None:
+        """Without a name it cannot have ended, and what waits for it may be another call's."""
+        if self.voice.index < 0 and not self._name:
+            raise UpstreamError("a tool call came without a name", code="nameless_tool_call")
+
     def end(self, out: list[Event], *, complete: bool) -> None:
         """It ends, whole or not; without a name it never began."""
         if self.voice.index < 0:
-            if self._name:
-                self._open(out)
-            elif complete:
-                raise UpstreamError("a tool call came without a name", code="nameless_tool_call")
-            else:
+            if not self._name:
                 self.drop()
                 return
+            self._open(out)
         self.flush(out)
         self._stop(self.voice, out, complete and not self._cut)
 
@@ -119,10 +123,39 @@ class CallItem(Item):
         name = self.call_id or self.id
         self.writer.ids.check(name)
         name = self.writer.ids.unique(name)
-        self.voice.index = self.writer.open(ToolUseBlock(name, self._name, self.kind), out)
+        kind = self.writer.map.kind(self._name, self.kind)
+        self.voice.index = self.writer.open(ToolUseBlock(name, self._name, kind), out)
         self.writer.called = True
         out.extend(ArgumentsDelta(self.voice.index, text) for text in self._waiting)
         self._release()
+
+    def _rest(self, voice: Voice, more: str | None, out: list[Event], whole: str = "") -> None:
+        """Nobody may run a call whose arguments are not those that it ended with."""
+        if more is None and not voice.stopped and self._differs(voice.said(0).text(), whole):
+            raise UpstreamError(
+                f"the arguments that came for the call of {self._name!r} are not those that it ended with",
+                kind=ErrorKind.INVALID_TOOL_ARGUMENTS,
+                code="invalid_tool_arguments",
+            )
+        super()._rest(voice, more, out)
+
+    def _differs(self, said: str, whole: str) -> bool:
+        """Whether whole arguments are others than those said, and not only written in another way."""
+        if self.kind is ToolKind.CUSTOM:
+            return not said.startswith(whole)
+        told = self._meant(whole)
+        return told is not None and self._meant(said) != told
+
+    def _meant(self, text: str) -> Any:
+        """The object that is made of arguments on their way to a client; None if none is."""
+        arguments = Arguments(self.writer.limits)
+        written = arguments.feed(text)
+        rest, is_object = arguments.close()
+        return exact(written + rest) if is_object else None
+
+    def _stop(self, voice: Voice, out: list[Event], complete: bool) -> None:
+        super()._stop(voice, out, complete)
+        voice.forget()
 
     def _write(self, voice: Voice, text: str, out: list[Event]) -> None:
         if voice.index < 0:

@@ -86,6 +86,15 @@ class Output:
         for at, item, cls in told:
             yield pairs.get(at) or self._new(cls, None, _word(item.get("id"))), item
 
+    def check(self) -> None:
+        """At a normal end, before any item ends: every call must have its name.
+
+        Raises `UpstreamError` if one has none.
+        """
+        for item in self.items:
+            if isinstance(item, CallItem):
+                item.check()
+
     def flush(self, out: list[Event]) -> None:
         """Before a failure: halves of characters, and what waits for a name, are all there is."""
         for item in self.items:

@@ -15,8 +15,9 @@ PIECES = 32
 
 @define(eq=False)
 class Said:
-    """A text that was passed on. Its length and a checksum are kept, not the text."""
+    """A text that was passed on. Its length and a checksum are kept, the text only in `kept`, if that is a list."""
 
+    kept: list[str] | None = None
     _chars: int = field(init=False, default=0)
     _sum: int = field(init=False, default=0)
     _pieces: list[str] = field(init=False, factory=list)
@@ -37,10 +38,17 @@ class Said:
             return None
         return whole[self._chars :]
 
+    def text(self) -> str:
+        """The text, as far as it was kept."""
+        self._sum_up()
+        return "".join(self.kept or ())
+
     def _sum_up(self) -> None:
         text = "".join(self._pieces)
         self._chars += len(text)
         self._sum = crc32(_bytes(text), self._sum)
+        if self.kept is not None:
+            self.kept.append(text)
         self._pieces.clear()
 
 
@@ -58,6 +66,8 @@ class Voice:
     index: int = -1
     """Its block's, or -1 while there is none."""
     stopped: bool = False
+    keeps: bool = False
+    """What is said is kept, so that a snapshot that says something else can be compared with it."""
     halves: Halves = field(init=False, factory=Halves)
     _parts: dict[int, Said] = field(init=False, factory=dict)
     _loose: Said | None = field(init=False, default=None)
@@ -75,7 +85,7 @@ class Voice:
             self._loose = self._loose or Said()
             return self._loose
         if (said := self._parts.get(part)) is None:
-            said = self._parts[part] = Said()
+            said = self._parts[part] = Said([] if self.keeps else None)
         return said
 
     def add(self, part: int | None, text: str) -> str:
@@ -114,6 +124,12 @@ class Voice:
             return
         for part, whole in told.items():
             yield self.rest(part, whole)
+
+    def forget(self) -> None:
+        """Keep no text any more."""
+        self.keeps = False
+        for said in self._parts.values():
+            said.kept = None
 
     def agrees(self, texts: Sequence[str]) -> bool:
         """Whether what was said is the beginning of these texts, as far as they are told."""

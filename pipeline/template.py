@@ -1,0 +1,61 @@
+"""Frames that differ in one string alone, as nearly all of a stream do: the rest of them is not parsed again."""
+
+from collections.abc import Callable
+from typing import Any
+
+import orjson
+from attrs import define, field
+
+from pipeline.jsontext import dumps
+
+_PROBE = "\ue000sw"
+_FRUITLESS = 8
+"""So many times in a row a frame is learnt that no other is like, before no more are."""
+
+
+@define
+class Template:
+    """Knows the frame it has learnt again, whatever a certain string in it says, and tells that string.
+
+    What it tells is what parsing the whole frame would: the bytes before and behind the string are the same, and the
+    string is one JSON string. A stream whose frames are never alike (counts in each, padding) is given up.
+    """
+
+    _head: bytes = field(init=False, default=b"")
+    _tail: bytes = field(init=False, default=b"")
+    _end: int = field(init=False, default=0)
+    """Where the tail begins, from the end."""
+    _fruitless: int = field(init=False, default=0)
+
+    def text(self, data: bytes) -> str:
+        """The string of a frame like the one that was learnt; empty if it is another frame, or says nothing."""
+        head = self._head
+        if not head or not data.startswith(head) or not data.endswith(self._tail):
+            return ""
+        try:
+            text = orjson.loads(data[len(head) : self._end])
+        except orjson.JSONDecodeError:
+            return ""
+        if type(text) is not str:
+            return ""
+        self._fruitless = 0
+        return text
+
+    def learn(self, data: bytes, text: str, reads: Callable[[Any], Any]) -> bool:
+        """Learn a frame which says `text`, as `reads` tells of its JSON. Whether it could be learnt."""
+        self._head = b""
+        if self._fruitless >= _FRUITLESS:
+            return False
+        self._fruitless += 1
+        head, quoted, tail = data.partition(dumps(text))
+        try:
+            if not quoted or reads(orjson.loads(head + dumps(_PROBE) + tail)) != _PROBE:
+                return False
+        except orjson.JSONDecodeError:
+            return False
+        self._head, self._tail, self._end = head, tail, -len(tail)
+        return True
+
+    def forget(self) -> None:
+        """What was learnt holds no longer."""
+        self._head = b""

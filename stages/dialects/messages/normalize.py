@@ -1,0 +1,315 @@
+"""A Messages stream, of any server, as canonical events."""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+from attrs import define, field
+
+from pipeline.dialect import NO_REQUEST, RequestFacts
+from pipeline.errors import ErrorKind, PipelineError
+from pipeline.events import (
+    BlockStop,
+    Carry,
+    Event,
+    Frame,
+    MessageDelta,
+    MessageStart,
+    MessageStop,
+    Ping,
+    RefusalDelta,
+    StopReason,
+    StreamError,
+    TextBlock,
+    Usage,
+)
+from pipeline.ids import CallIds
+from pipeline.jsontext import exact, is_whole, loads
+from pipeline.ledger import Ledger
+from pipeline.limits import DEFAULT_LIMITS, Limits
+from pipeline.payload import payloads
+from pipeline.stage import Stage
+from stages.dialects.messages.blocks import STAGE, SpokenPart, Writer
+from stages.dialects.messages.content import Content
+from stages.dialects.messages.errors import error_in
+from stages.dialects.messages.usage import usage_of
+from stages.dialects.messages.words import CITATION, DELTA, MEMBERS, NAME, SIGNATURE
+
+DONE: Final = b"[DONE]"
+"""No part of the dialect, but some servers send it behind the terminal."""
+
+STOP_REASONS: dict[str, StopReason] = {reason.value: reason for reason in StopReason}
+"""The canonical words are this dialect's. A reason that is not here ends the turn, and is recorded."""
+
+CUTTING: Final = frozenset({StopReason.MAX_TOKENS, StopReason.CONTEXT_WINDOW, StopReason.REFUSAL})
+"""The stop reasons at which a call may be unfinished."""
+
+READ: Final = frozenset(
+    {"content", "id", "model", "role", "stop_details", "stop_reason", "stop_sequence", "type", "usage"}
+)
+"""The members of a message, or of what is told at its end, that are read or say nothing."""
+
+ODD_INDEX: Final = re.compile(r"([0-9]{1,9})(\.0)?")
+"""An index that some server writes as text, or as a float."""
+
+NO_FRAME: Final = Frame(b"")
+
+
+@define
+class MessagesNormalizer(Stage[Frame, Event]):
+    """A Messages stream in canonical events: a block for each of the upstream's, under an index of ours.
+
+    Events are told by the `type` in their JSON, or by their name if that lacks. A block that begins with content has
+    it; a delta whose block never began, has ended or is of another kind begins one of its own. Every frame makes at
+    least one event. The stream ends with a terminal event; EOF before one is a cut, whatever was told of the end.
+    """
+
+    facts: RequestFacts = field(default=NO_REQUEST, kw_only=True)
+    ledger: Ledger = field(factory=Ledger, kw_only=True)
+    limits: Limits = field(default=DEFAULT_LIMITS, kw_only=True)
+    ended: bool = field(init=False, default=False)
+    _started: bool = field(init=False, default=False)
+    _writer: Writer = field(init=False)
+    _content: Content = field(init=False)
+    _key: Any = field(init=False, default=None)
+    """The index and the type of the last delta; the next one mostly has the same. And what it was of."""
+    _kind: str = field(init=False, default="")
+    _plain: SpokenPart | None = field(init=False, default=None)
+    _stop: StopReason | None = field(init=False, default=None)
+    _stop_sequence: str | None = field(init=False, default=None)
+    _explanation: str = field(init=False, default="")
+    """Why the model refused."""
+    _usage: Usage | None = field(init=False, default=None)
+
+    def __attrs_post_init__(self) -> None:
+        self._writer = Writer(self.ledger, self.limits, CallIds(STAGE, "tool_use.id", self.ledger, self.limits))
+        self._content = Content(self._writer)
+
+    @property
+    def held(self) -> int:  # type: ignore[override]  # computed here, stored elsewhere
+        return self._writer.held
+
+    def receive(self, items: Sequence[Frame]) -> Sequence[Event]:
+        out: list[Event] = []
+        try:
+            for frame in items:
+                if self.ended:
+                    break
+                try:
+                    event = loads(frame.data, self.limits.json_depth)
+                except ValueError:
+                    event = None
+                if event is not None and self._plain is not None and self._goes_on(event, self._plain, out):
+                    continue
+                made = len(out)
+                if event is None:
+                    self._no_json(frame, out)
+                else:
+                    self._event(event, frame, out)
+                if len(out) == made:
+                    out.append(Carry(NAME, frame))
+        except PipelineError as error:
+            raise error.after(out) from error.__cause__
+        return out
+
+    def receive_eof(self, cause: StreamError | None = None) -> Sequence[Event]:
+        out: list[Event] = []
+        if not self.ended:
+            cut = StreamError(ErrorKind.CUT, "the upstream ended before its terminal event", "stream_cut", True)
+            self._fail(cause or cut, out)
+        return out
+
+    def whole(self, message: Mapping[str, Any]) -> Sequence[Event]:
+        """The events of a message that came as a whole, by the same rules."""
+        out: list[Event] = []
+        self._message(message, NO_FRAME, out)
+        return out
+
+    def _goes_on(self, event: Any, part: SpokenPart, out: list[Event]) -> bool:
+        """Take the way of nearly every event: more of the text that the last delta was of."""
+        try:
+            delta = event["delta"]
+            if event["index"] != self._key or delta["type"] != self._kind or event["type"] != DELTA:
+                return False
+            text = delta[MEMBERS[self._kind]]
+            if not text or not (text.isascii() or is_whole(text)) or part.halves.odd:
+                return False
+        except (LookupError, TypeError, AttributeError):
+            return False
+        part.go_on(text, out)
+        return True
+
+    def _no_json(self, frame: Frame, out: list[Event]) -> None:
+        """A frame that is not one JSON text."""
+        data = frame.data.strip()
+        error = None if data.startswith(DONE) else error_in(data.decode("utf-8", "replace"), frame.name)
+        if error is not None:
+            self._fail(error, out)
+            return
+        events, end = payloads(data, DONE, STAGE, self.ledger)
+        for event in events:
+            if not self.ended:
+                self._event(event, frame, out)
+        if end and self._stop is not None and not self.ended:
+            self.ledger.record(STAGE, "message_stop", "mended", "the stream ended with a sentinel instead")
+            self._end(out)
+
+    def _event(self, event: Any, frame: Frame, out: list[Event]) -> None:
+        self._plain = None
+        if not isinstance(event, dict):
+            if (error := error_in(event, frame.name)) is not None:
+                self._fail(error, out)
+            else:
+                self.ledger.record(STAGE, "frame", "ignored", "JSON that is no object")
+            return
+        kind = event.get("type")
+        if not isinstance(kind, str):
+            kind = frame.name.decode("utf-8", "replace")
+        if kind == "ping":
+            out.append(Ping())
+        elif (step := _STEPS.get(kind)) is not None:
+            step(self, event, frame, out)
+        elif (error := error_in(event, frame.name)) is not None:
+            self._fail(error, out)
+        elif not kind:
+            self.ledger.record(STAGE, "frame", "ignored", "JSON that is no event")
+
+    def _begin(self, message: Mapping[str, Any], out: list[Event]) -> None:
+        if self._started:
+            return
+        self._started = True
+        self._usage = usage_of(message.get("usage"))
+        model = self._word(message.get("model"))
+        out.append(
+            MessageStart(self._word(message.get("id")), model or self.facts.model, self._usage or self.facts.usage)
+        )
+
+    def _word(self, value: Any) -> str:
+        """An id or a model's name; an odd one is none."""
+        if isinstance(value, str) and len(value) <= self.limits.id_chars:
+            return value
+        if value is not None:
+            self.ledger.record(STAGE, "id, model", "ignored", "no text, or a long one")
+        return ""
+
+    def _message_start(self, event: Mapping[str, Any], frame: Frame, out: list[Event]) -> None:
+        self._begin(_object(event.get("message")), out)
+
+    def _block_start(self, event: Mapping[str, Any], frame: Frame, out: list[Event]) -> None:
+        self._begin({}, out)
+        block = _object(event.get("content_block"))
+        if block.get("input"):
+            block = _exactly(frame.data, block)
+        self._content.begin(_index(event), block, out)
+
+    def _block_delta(self, event: Mapping[str, Any], frame: Frame, out: list[Event]) -> None:
+        self._begin({}, out)
+        delta = _object(event.get("delta"))
+        kind = delta.get("type")
+        if not isinstance(kind, str):
+            kind = next((name for name, member in MEMBERS.items() if member in delta), "")
+        key = _index(event)
+        if (hosted := self._content.hosted(key)) is not None:
+            hosted.add(kind, delta)
+        elif kind in MEMBERS:
+            if isinstance(text := delta.get(MEMBERS[kind]), str):
+                self._key, self._kind, self._plain = key, kind, self._content.say(key, kind, text, out)
+            else:
+                self._writer.lose("delta", "no text")
+        elif kind == SIGNATURE:
+            self._content.sign(key, delta.get("signature"), out)
+        elif kind == CITATION:
+            self._content.text(key, out).cite(delta.get("citation"), out)
+        else:
+            self._writer.lose("delta", "of a kind that no block has")
+
+    def _block_stop(self, event: Mapping[str, Any], frame: Frame, out: list[Event]) -> None:
+        self._begin({}, out)
+        self._content.stop(_index(event), out)
+
+    def _message_delta(self, event: Mapping[str, Any], frame: Frame, out: list[Event]) -> None:
+        """How the message ends; what is null was said before, or is not said."""
+        self._begin({}, out)
+        self._tell(_object(event.get("delta")), event.get("usage"))
+
+    def _tell(self, delta: Mapping[str, Any], usage: Any) -> None:
+        self._usage = usage_of(usage, self._usage)
+        reason, sequence = delta.get("stop_reason"), delta.get("stop_sequence")
+        if isinstance(reason, str) and reason:
+            self._stop = STOP_REASONS.get(reason)
+            if self._stop is None:
+                self.ledger.record(STAGE, "stop_reason", "translated", "an unknown one ends the turn")
+                self._stop = StopReason.END_TURN
+        if isinstance(sequence, str):
+            self._stop_sequence = sequence
+        if isinstance(explanation := _object(delta.get("stop_details")).get("explanation"), str):
+            self._explanation = explanation
+        for name, value in delta.items():
+            if value and name not in READ:
+                self._writer.lose(name[:64], "no event carries it")
+
+    def _message_stop(self, event: Mapping[str, Any], frame: Frame, out: list[Event]) -> None:
+        self._begin({}, out)
+        self._end(out)
+
+    def _message(self, message: Mapping[str, Any], frame: Frame, out: list[Event]) -> None:
+        """A whole message, where no part of it was told."""
+        if self._started or "content" not in message:
+            self.ledger.record(STAGE, "frame", "ignored", "a message that is none, or one too many")
+            return
+        self._begin(message, out)
+        content = message.get("content")
+        if isinstance(content, str):
+            content = [{"type": "text", "text": content}]
+        for key, block in enumerate(content if isinstance(content, list) else ()):
+            self._content.begin(key, _object(block), out)
+            self._content.stop(key, out)
+        self._tell(message, message.get("usage"))
+        self._end(out)
+
+    def _end(self, out: list[Event]) -> None:
+        if self._stop is None:
+            self.ledger.record(STAGE, "stop_reason", "mended", "none was told")
+        reason = self._stop or StopReason.END_TURN
+        self._content.settle(out, complete=reason not in CUTTING)
+        if reason is StopReason.REFUSAL and self._explanation and not self._writer.spoken:
+            index = self._writer.open(TextBlock(), out)
+            out += [RefusalDelta(index, self._explanation), BlockStop(index)]
+        out += [MessageDelta(reason, self._stop_sequence, self._usage), MessageStop()]
+        self.ended = True
+
+    def _fail(self, error: StreamError, out: list[Event]) -> None:
+        self._content.cut(out)
+        out.append(error)
+        self.ended = True
+
+
+def _index(event: Mapping[str, Any]) -> int | None:
+    """The index of a block, or None if it names none."""
+    index = event.get("index")
+    if isinstance(index, str | float) and (odd := ODD_INDEX.fullmatch(str(index))):
+        return int(odd[1])
+    return index if isinstance(index, int) and not isinstance(index, bool) else None
+
+
+def _exactly(data: bytes, block: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A block that begins with its input, every digit of its numbers kept."""
+    try:
+        return {**block, "input": exact(data)["content_block"]["input"]}
+    except (ValueError, LookupError, TypeError):
+        return block
+
+
+def _object(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+_STEPS: dict[str, Callable[[MessagesNormalizer, Mapping[str, Any], Frame, list[Event]], None]] = {
+    "message_start": MessagesNormalizer._message_start,
+    "content_block_start": MessagesNormalizer._block_start,
+    DELTA: MessagesNormalizer._block_delta,
+    "content_block_stop": MessagesNormalizer._block_stop,
+    "message_delta": MessagesNormalizer._message_delta,
+    "message_stop": MessagesNormalizer._message_stop,
+    "message": MessagesNormalizer._message,
+}
