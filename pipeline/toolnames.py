@@ -52,6 +52,10 @@ class RequestMap:
         """The client's tool of an upstream's name; one that the upstream was never told of is itself."""
         return self.tools.get(name) or self.seen.get(name) or OfferedTool(name)
 
+    def kind(self, name: str, told: ToolKind) -> ToolKind:
+        """What a call is: one of a function, if that is what was offered, else what the upstream says."""
+        return told if name not in self.tools or self.tools[name].kind is not ToolKind.FUNCTION else ToolKind.FUNCTION
+
     @property
     def offered(self) -> Iterable[str]:
         """The names that the upstream was given."""

@@ -186,7 +186,7 @@ class InterleaveBuffer(Stage[Event, Event]):
             same = text == event.text and event.index == piece.index
             out.append(event if same else ArgumentsDelta(piece.index, text))
         elif text:
-            self._write(piece, event if text == event.text else ArgumentsDelta(event.index, text), out)
+            self._keep(piece, ArgumentsDelta(event.index, text))
         if self._queue:
             self._advance(out)
 
@@ -236,10 +236,13 @@ class InterleaveBuffer(Stage[Event, Event]):
         elif piece.phase is _ENDED:
             self._lose(_NAMES[type(delta)], "for a block that has ended")
         else:
-            size = _size_of(delta)
-            piece.waiting.append(delta)
-            piece.size += size
-            self._hold(size)
+            self._keep(piece, delta)
+
+    def _keep(self, piece: _Piece, delta: BlockDelta) -> None:
+        size = _size_of(delta)
+        piece.waiting.append(delta)
+        piece.size += size
+        self._hold(size)
 
     def _hold(self, size: int) -> None:
         self.held += size

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
-from pipeline.dialect import NO_REQUEST, Dialect, RequestFacts
+from pipeline.dialect import NO_REQUEST, Dialect, RequestFacts, Returning
 from pipeline.events import Event
 from pipeline.ledger import Ledger
 from pipeline.limits import DEFAULT_LIMITS, Limits
@@ -21,6 +21,7 @@ from stages.seal import Sealer
 from stages.sse import SSEDecoder, SSEEncoder
 from stages.unwrap import InputUnwrapper
 from stages.validate import BlockValidator
+from stages.verbatim import FrameReturner, OriginKeeper, RawDecoder
 from stages.verdict import VerdictStage
 from stages.whole import AnswerBound, BodyReader, BodyWriter
 
@@ -44,6 +45,8 @@ def default_chain(
     """
     ledger = Ledger() if ledger is None else ledger
     outcome = Outcome(ledger=ledger) if outcome is None else outcome
+    if upstream.name == client.name and leaving is Form.STREAM and isinstance(client, Returning):
+        return _returning(upstream, client, arriving, facts, ledger, limits, VerdictStage(outcome, facts.usage))
     sealer = Sealer(upstream=options.upstream or upstream.name, envelopes=options.envelope, ledger=ledger)
     neutral = sealer | InterleaveBuffer(ledger=ledger, limits=limits)
     if options.recover != "off":
@@ -70,6 +73,26 @@ def _reading(
     stream = decoder | upstream.normalizer(facts=facts, ledger=ledger, limits=limits)
     whole = BodyReader(partial(upstream.read_body, facts=facts, ledger=ledger, limits=limits), limits=limits)
     return AnswerReader(stream, whole) if form is None else stream if form is Form.STREAM else whole
+
+
+def _returning(
+    upstream: Dialect,
+    client: Returning,
+    form: Form | None,
+    facts: RequestFacts,
+    ledger: Ledger,
+    limits: Limits,
+    verdict: VerdictStage,
+) -> Stage[bytes, bytes]:
+    """A stream of one dialect over itself: bytes that come back as they came."""
+    decoder = SSEDecoder(limits=limits, sentinels=tuple(upstream.sentinels), ledger=ledger)
+    normalizer = upstream.normalizer(facts=facts, ledger=Ledger(), limits=limits)  # nothing that it leaves out is lost
+    stream = RawDecoder(decoder) | OriginKeeper(normalizer, upstream.name)
+    whole = BodyReader(partial(upstream.read_body, facts=facts, ledger=ledger, limits=limits), limits=limits)
+    reading = AnswerReader(stream, whole) if form is None else stream if form is Form.STREAM else whole
+    if facts.map.ids or any(name != tool.name for name, tool in facts.map.tools.items()):
+        reading = reading | ToolRestorer(facts.map)
+    return reading | verdict | FrameReturner(client.returner(facts=facts, ledger=ledger, limits=limits), SSEEncoder())
 
 
 def _writing(

@@ -34,9 +34,18 @@ JSON = dict[str, Any]
 EXPLAINED = {
     ("chat", "args_empty"): "the upstream ended a call without arguments as whole: that is an empty object",
     ("chat", "only_done"): "the upstream said that it had said all, which was nothing: an empty message",
+    ("chat", "final_no_finish_no_done"): "Claude Code asks to go on as often as it is cut; the script begins anew",
+    ("responses", "final_no_completed"): "Claude Code asks to go on as often as it is cut; the script begins anew",
+    (
+        "responses",
+        "cut_call_done_incomplete_then_incomplete",
+    ): "a call that the token limit cut is closed with that reason, as vendors do; the client tells the model",
     ("chat", "text_between_args"): "no text is lost: what came inside the call follows it, behind a blank line",
 }
 """What is no fault of ours though a client is not content, by upstream and violation, and why."""
+
+MANY = 10
+"""So many requests for one turn are no hang: the client was told of each failure and asks again."""
 
 
 @frozen
@@ -84,7 +93,8 @@ def judged(case: Case, said: JSON) -> Verdict:
     if not case.violation:
         return Verdict("green" if said["green"] else said["outcome"], said["green"], why)
     if said["timed_out"]:
-        return Verdict("hang", False, why)
+        again = max(said["requests"]["tool"], said["requests"]["final"]) > MANY
+        return Verdict("keeps asking" if again else "hang", False, why)
     if not said["violated"]:
         return Verdict("does not apply", True)
     if any("the SDK delivered" in line for line in why) or said["outcome"] == "tool-error-to-model":

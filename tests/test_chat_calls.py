@@ -18,6 +18,7 @@ from pipeline.events import (
 )
 from pipeline.ledger import Ledger
 from pipeline.limits import Limits
+from pipeline.toolnames import OfferedTool, RequestMap
 from stages.dialects.chat.calls import LEGACY, Calls, Fragment, exact_entries, fragments_of
 from tests.support import call, chunk, fragment, payload
 
@@ -27,7 +28,8 @@ class Spoken:
 
     def __init__(self, limits: Limits | None = None, offered: Collection[str] = ()) -> None:
         self.ledger = Ledger()
-        self.calls = Calls(self.ledger, limits or Limits(), count(), offered)
+        tools = {name: OfferedTool(name) for name in offered}
+        self.calls = Calls(self.ledger, limits or Limits(), count(), RequestMap(tools))
         self.out: list[Event] = []
 
     def say(self, *entries: dict[str, Any]) -> list[Event]:
@@ -518,6 +520,12 @@ def test_an_entry_is_read_member_by_member(entry: dict[str, Any], wanted: Fragme
 
 def test_a_place_may_be_given() -> None:
     assert Fragment.of({"function": {"name": "f"}}, LEGACY) == Fragment(LEGACY, "", "f", "", ToolKind.FUNCTION)
+
+
+def test_a_freeform_call_of_a_function_is_a_functions() -> None:
+    entry = {"index": 0, "id": "i", "type": "custom", "custom": {"name": "f", "input": '{"x":1}'}}
+    assert Spoken(offered={"f"}).say(entry)[0] == BlockStart(0, ToolUseBlock("i", "f"))
+    assert Spoken(offered={"g"}).say(entry)[0] == BlockStart(0, ToolUseBlock("i", "f", ToolKind.CUSTOM))
 
 
 def test_a_custom_call_is_one_by_its_first_fragment() -> None:

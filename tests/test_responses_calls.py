@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from pipeline.dialect import RequestFacts
 from pipeline.errors import ErrorKind, LimitExceeded, UpstreamError
 from pipeline.events import (
     ArgumentsDelta,
@@ -20,6 +21,7 @@ from pipeline.events import (
 from pipeline.ledger import Ledger
 from pipeline.limits import Limits
 from pipeline.testing import play
+from pipeline.toolnames import OfferedTool, RequestMap
 from stages.dialects.responses.normalize import ResponsesNormalizer
 from tests.responses_stream import (
     Json,
@@ -271,6 +273,18 @@ def test_freeform_input_is_no_json_and_ends_with_its_item() -> None:
     assert made[1] == [BlockStart(0, ToolUseBlock("a", "f", ToolKind.CUSTOM))]
     assert made[3] == [ArgumentsDelta(0, " Patch")]
     assert made[4] == [BlockStop(0)]
+
+
+def test_a_freeform_call_of_a_function_is_a_functions() -> None:
+    stream = (added(custom()), done(custom('{"x":1}', status="completed")), terminal())
+    told = event("response.custom_tool_call_input.delta", delta='{"x":1}')
+    for frames in (stream, (stream[0], told, *stream[1:])):
+        facts = RequestFacts(map=RequestMap({"f": OfferedTool("f")}))
+        made = events(created(), *frames, stage=ResponsesNormalizer(facts=facts))
+        assert made[1:4] == [BEGIN, ArgumentsDelta(0, '{"x":1}'), BlockStop(0)]
+        freeform = RequestFacts(map=RequestMap({"f": OfferedTool("f", kind=ToolKind.CUSTOM)}))
+        made = events(created(), *frames, stage=ResponsesNormalizer(facts=freeform))
+        assert made[1] == BlockStart(0, ToolUseBlock("a", "f", ToolKind.CUSTOM))
 
 
 def test_freeform_input_before_its_call_waits_for_it() -> None:

@@ -182,6 +182,7 @@ def test_a_lawful_message_passes_unchanged(mode: Mode) -> None:
         ([BEGIN, BEGIN], "MessageStart where a block or the end is due"),
         ([BEGIN, STOP], "MessageStop where a block or the end is due"),
         ([BEGIN, text(2, "a")], "TextDelta for block 2, which was never opened"),
+        ([BEGIN, start(0, TEXT), stop(0), text(1, "a")], "TextDelta for block 1, which was never opened"),
         ([BEGIN, stop(2)], "BlockStop for block 2, which was never opened"),
         ([BEGIN, start(0, TEXT), stop(0), text(0, "a")], "TextDelta for block 0, which is closed"),
         ([BEGIN, start(0, TEXT), stop(0), stop(0)], "BlockStop for block 0, which is closed"),
@@ -351,3 +352,14 @@ def test_breaches_go_to_the_ledger_that_was_given() -> None:
     ledger = Ledger()
     play(BlockValidator(ledger=ledger), STOP)
     assert len(ledger) == 2
+
+
+@pytest.mark.parametrize("came", [[5], [5, 7], [0, 5, 3], [0, 1, 5]])
+def test_it_is_told_which_blocks_were_open_whatever_their_indexes(came: list[int]) -> None:
+    stage = BlockValidator()
+    play(stage, BEGIN, *(event for index in came for event in (start(index, TEXT), stop(index))))
+    for index in range(9):
+        known = "is closed" if index in came else "was never opened"
+        before = len(stage.ledger)
+        play(stage, stop(index))
+        assert [entry.reason for entry in stage.ledger][before:] == [f"BlockStop for block {index}, which {known}"]

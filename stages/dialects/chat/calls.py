@@ -1,7 +1,7 @@
 """Which fragment belongs to which call, and when a call may begin."""
 
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from attrs import define, field
@@ -21,6 +21,7 @@ from pipeline.ids import CallIds
 from pipeline.jsontext import dumps, exact, is_object, is_whole, size_of
 from pipeline.ledger import Ledger
 from pipeline.limits import Limits
+from pipeline.toolnames import NO_MAP, RequestMap
 
 LEGACY = "function_call"
 """The place of the one call that the deprecated `function_call` deltas make."""
@@ -161,8 +162,8 @@ class Calls:
     limits: Limits
     indexes: Iterator[int]
     """Where the message's block indexes come from."""
-    offered: Collection[str] = ()
-    """The names of the tools that the model may call: they tell a name that comes in pieces."""
+    map: RequestMap = NO_MAP
+    """The tools that the model may call: they tell a name that comes in pieces, and a function's call."""
     _held: int = field(init=False, default=0)
     _order: list[Call] = field(init=False, factory=list)
     _by_place: dict[int | str, Call] = field(init=False, factory=dict)
@@ -319,12 +320,12 @@ class Calls:
 
     def _is_part(self, name: str) -> bool:
         """Whether this can only be the beginning of a tool's name."""
-        return name not in self.offered and any(one.startswith(name) for one in self.offered)
+        return name not in self.map.tools and any(one.startswith(name) for one in self.map.tools)
 
     def _goes_on(self, call: Call, name: str) -> bool:
         """Whether this is the next piece of the name of a call that has not begun."""
         whole = call.name + name
-        return call.index < 0 and (whole in self.offered or self._is_part(whole))
+        return call.index < 0 and (whole in self.map.tools or self._is_part(whole))
 
     def _speak(self, call: Call, text: str, out: list[Event]) -> None:
         """More arguments of a call: written once it has begun, kept before."""
@@ -359,7 +360,8 @@ class Calls:
             before = next(self.indexes)
             out += (BlockStart(before, RedactedReasoningBlock(call.proof)), BlockStop(before))
         call.index = next(self.indexes)
-        out.append(BlockStart(call.index, ToolUseBlock(self._ids.unique(call.id), call.name, call.kind)))
+        kind = self.map.kind(call.name, call.kind)
+        out.append(BlockStart(call.index, ToolUseBlock(self._ids.unique(call.id), call.name, kind)))
         out.extend(ArgumentsDelta(call.index, earlier) for earlier in call.waiting)
         self._held -= sum(map(size_of, call.waiting))
         call.waiting = []

@@ -163,9 +163,15 @@ class TextPart(SpokenPart):
 
 @define(eq=False)
 class ThinkingPart(SpokenPart):
-    """Thinking. Its signature is told once, at its end: it is of the whole, and of several the last one stands."""
+    """Thinking. A signature that it begins with is told at its end, since it is of the whole."""
 
     signature: str = field(init=False, default="")
+
+    def sign(self, signature: str, out: list[Event]) -> None:
+        """The proof of the whole; an empty one is none."""
+        if signature:
+            self.signature = ""
+            out.append(SignatureDelta(self.index, proof_of("thinking", signature)))
 
     def passed(self, out: list[Event]) -> None:
         """It ends, if its end was left out: nothing may be written before."""
@@ -173,20 +179,10 @@ class ThinkingPart(SpokenPart):
             self.stop(out)
 
     def stop(self, out: list[Event]) -> None:
-        """Its signature, and its end."""
+        """The signature that it began with, if no other came, and its end."""
         self._flush(out)
-        self._sign(out)
+        self.sign(self.signature, out)
         self._end(out)
-
-    def cut(self, out: list[Event]) -> None:
-        """Its signature, if that came."""
-        if not self.stopped:
-            self._flush(out)
-            self._sign(out)
-
-    def _sign(self, out: list[Event]) -> None:
-        if self.signature:
-            out.append(SignatureDelta(self.index, proof_of("thinking", self.signature)))
 
 
 @define(eq=False)

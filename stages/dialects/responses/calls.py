@@ -123,7 +123,8 @@ class CallItem(Item):
         name = self.call_id or self.id
         self.writer.ids.check(name)
         name = self.writer.ids.unique(name)
-        self.voice.index = self.writer.open(ToolUseBlock(name, self._name, self.kind), out)
+        kind = self.writer.map.kind(self._name, self.kind)
+        self.voice.index = self.writer.open(ToolUseBlock(name, self._name, kind), out)
         self.writer.called = True
         out.extend(ArgumentsDelta(self.voice.index, text) for text in self._waiting)
         self._release()

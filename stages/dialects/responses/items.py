@@ -25,6 +25,7 @@ from pipeline.events import (
 from pipeline.ids import CallIds
 from pipeline.ledger import Ledger
 from pipeline.limits import Limits
+from pipeline.toolnames import NO_MAP, RequestMap
 from stages.dialects.responses.opaque import JOINT, parts_of, proof_of
 from stages.dialects.responses.voice import Said, Voice
 
@@ -42,6 +43,8 @@ class Writer:
     ledger: Ledger
     limits: Limits
     ids: CallIds
+    map: RequestMap = NO_MAP
+    """The tools that the model may call."""
     held: int = field(init=False, default=0)
     """Bytes that wait for their call's identity."""
     called: bool = field(init=False, default=False)

@@ -70,7 +70,8 @@ class ResponsesNormalizer(Stage[Frame, Event]):
     _said: Said | None = field(init=False, default=None)
 
     def __attrs_post_init__(self) -> None:
-        self._writer = Writer(self.ledger, self.limits, CallIds(STAGE, "call_id", self.ledger, self.limits))
+        ids = CallIds(STAGE, "call_id", self.ledger, self.limits)
+        self._writer = Writer(self.ledger, self.limits, ids, self.facts.map)
         self._output = Output(self._writer)
 
     @property
