@@ -19,7 +19,8 @@ from pipeline.events import (
 from pipeline.ledger import Ledger
 from pipeline.limits import Limits
 from pipeline.toolnames import OfferedTool, RequestMap
-from stages.dialects.chat.calls import LEGACY, Calls, Fragment, exact_entries, fragments_of
+from stages.dialects.chat.calls import Calls
+from stages.dialects.chat.fragments import LEGACY, Fragment, exact_entries, fragments_of
 from tests.support import call, chunk, fragment, payload
 
 
@@ -284,6 +285,47 @@ def test_text_without_any_name_goes_back_to_a_call_that_is_not_whole() -> None:
 def test_a_call_that_came_in_pieces_is_whole_too() -> None:
     entries = [fragment(None, "a", "f", '{"x"'), fragment(None, "a", None, ":1}"), fragment(None, "b", "g", '{"y":')]
     assert called(*entries, fragment(arguments="2}")) == [("a", "f", '{"x":1}'), ("b", "g", '{"y":2}')]
+
+
+def test_a_call_that_goes_on_the_quick_way_is_whole_too() -> None:
+    spoken = Spoken()
+    spoken.say(fragment(0, "a", "f", '{"x"'))
+    call = spoken.calls.going_on([fragment(0, arguments=":1}")])
+    assert call is not None
+    spoken.out.append(call.more(":1}"))
+    spoken.say(fragment(1, "b", "g", '{"y"'), fragment(arguments=":2}"))
+    assert spoken.whole() == [("a", "f", '{"x":1}'), ("b", "g", '{"y":2}')]
+
+
+def test_the_input_of_a_freeform_call_is_not_kept() -> None:
+    spoken = Spoken()
+    spoken.say({"index": 0, "id": "a", "custom": {"name": "f", "input": "x" * 100}})
+    (call,) = spoken.calls._order
+    assert call.said == []
+
+
+@pytest.mark.parametrize(
+    "rest",
+    [
+        [fragment(arguments="aaaa}")],
+        [fragment(0, name="f", arguments='{"a":"}')],
+        [fragment(None, "a", "f", '{"a":"}')],
+    ],
+)
+def test_fragments_are_told_apart_in_linear_time(rest: list[Any]) -> None:
+    place = rest[0].get("index")
+    spoken = Spoken()
+    spoken.say(fragment(place, "a", "f", '{"x":"'))
+    for _ in range(20_000):
+        spoken.say(*rest)
+    assert len(spoken.whole()) == 1
+
+
+def test_many_calls_of_one_id_are_told_apart_in_linear_time() -> None:
+    spoken = Spoken()
+    for at in range(5_000):
+        spoken.say(fragment(None, "a", "f", f'{{"x":{at}}}'))
+    assert len(spoken.whole()) == 5_000
 
 
 def test_an_id_alone_begins_a_call() -> None:

@@ -364,6 +364,42 @@ def test_frames_that_differ_in_one_text_alone_say_what_they_would_say_alone() ->
         assert "".join(texts) == 'ab é\n"😀cd'
 
 
+BESIDE: list[dict[str, Any]] = [
+    {"choices": [{"index": 1, "delta": {"content": "other"}, "finish_reason": None}]},
+    {"error": {"message": "boom"}},
+    {"x_groq": {"error": "boom"}},
+    {"base_resp": {"status_code": 1002}},
+    {"citations": ["u"]},
+    {"usage": usage()["usage"]},
+    {"choices": [{"index": 0, "delta": {"content": "a"}, "finish_reason": "length"}]},
+    {"choices": [{"index": 0, "delta": {"content": "a"}, "finish_reason": None, "logprobs": {"content": []}}]},
+    {"choices": [{"index": 0, "delta": {"content": "a"}, "finish_reason": None, "stop_reason": "x"}]},
+    {"choices": [{"index": 0, "delta": {"content": "a", "refusal": "no"}, "finish_reason": None}]},
+]
+
+
+@pytest.mark.parametrize("more", BESIDE)
+@pytest.mark.parametrize("before", [0, 1, 3])
+def test_a_frame_says_the_same_whatever_came_before_it(more: dict[str, Any], before: int) -> None:
+    """The short ways behind open text are no other ways."""
+    alone, behind = ChatNormalizer(), ChatNormalizer()
+    odd = {**text("a"), **more}
+    first = [event for event in events(odd, stage=alone) if not isinstance(event, MessageStart | BlockStart)]
+    said = events(*[text("p")] * (before + 1), odd, stage=behind)
+    rest = [event for event in said if event != TextDelta(0, "p")]
+    assert [event for event in rest if not isinstance(event, MessageStart | BlockStart | BlockStop)] == [
+        event for event in first if not isinstance(event, BlockStop)
+    ]
+    assert [*alone.ledger] == [*behind.ledger]
+
+
+def test_an_error_by_its_events_name_is_one_behind_text_too() -> None:
+    failed = Frame(frame({**text("a"), "object": "error", "message": "boom"}).data, b"error")
+    for before in ([], like("content", "a"), like("content", "a", "b", "c")):
+        (made,) = play(ChatNormalizer(), *map(frame, before), failed)[-1:]
+        assert isinstance(made[-1], StreamError)
+
+
 def test_what_comes_between_such_frames_is_read() -> None:
     frames = [*like("content", "a", "b", "c"), reasoning("R"), *like("content", "d", "e"), call(0, "i", "f", "")]
     more = [fragment(0, arguments=text) for text in ('{"x"', ":", "1}")]

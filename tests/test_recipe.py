@@ -9,7 +9,7 @@ from attrs import evolve
 
 from pipeline import envelope
 from pipeline.dialect import Dialect, RequestFacts, dialect
-from pipeline.events import Event, TextDelta, ToolKind
+from pipeline.events import BlockStart, Event, TextDelta, ToolKind
 from pipeline.ledger import Ledger
 from pipeline.limits import Limits
 from pipeline.outcome import Outcome, Verdict
@@ -53,9 +53,11 @@ def test_a_whole_answer_passes_the_same_stages() -> None:
 
 
 class Shout(EventStage):
-    """Text is in capitals; what else comes has an index that it had not."""
+    """Text is in capitals, in a block that never began."""
 
     def on_event(self, event: Event) -> Iterable[Event]:
+        if isinstance(event, BlockStart):
+            return []
         return [TextDelta(event.index + 1, event.text.upper())] if isinstance(event, TextDelta) else [event]
 
 
@@ -64,7 +66,7 @@ def test_stages_of_ones_own_stand_between_the_halves_and_what_they_make_is_mende
     before, after = default_halves(CHAT, MESSAGES, leaving=leaving)
     out = b"".join(item for step in play(before | Shout() | after, HELLO, EOF) for item in step)
     body = folded(out) if leaving is Form.STREAM else json.loads(out)
-    assert [block["text"] for block in body["content"] if block["text"]] == ["HELLO"]
+    assert [block["text"] for block in body["content"]] == ["HELLO"]
 
 
 def test_the_halves_of_one_dialect_over_itself_change_no_byte_but_those_of_what_is_changed() -> None:

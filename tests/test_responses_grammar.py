@@ -33,6 +33,7 @@ from pipeline.events import (
 )
 from stages.dialects.responses.encode import ResponsesEncoder, ShowReasoning
 from stages.dialects.responses.grammar import GRAMMAR, RULES
+from stages.dialects.responses.reading import ResponsesReading
 from stages.sse import SSEEncoder
 from tests import breaches
 from tests.breaches import Json, sse
@@ -247,6 +248,11 @@ def test_a_breach_is_found(part: str, says: str, events: list[Json]) -> None:
 )
 def test_an_event_is_called_by_its_type(stream: bytes) -> None:
     assert ("frame", "is an event that is called by its type") in broken(stream)
+
+
+def test_an_event_that_nothing_is_known_of_tells_of_no_text() -> None:
+    assert ResponsesReading().text_of(WHOLE[0]) is None
+    assert ResponsesReading().text_of(5) is None
 
 
 def test_an_error_ends_a_stream() -> None:

@@ -90,7 +90,7 @@ class MessagesEncoder(Stage[Event, Frame]):
                 if type(event) is self._plain and event.index == self._source:  # type: ignore[attr-defined]  # it has one
                     if text := event.text:  # type: ignore[attr-defined]  # what is plain has one
                         out.append(Frame(self._begins + dumps(text) + b"}}", DELTA))
-                elif (step := _STEPS.get(type(event))) is not None:
+                elif not self.ended and (step := _STEPS.get(type(event))) is not None:
                     step(self, event, out)
         except PipelineError as error:
             raise error.after(out) from error.__cause__
@@ -179,6 +179,7 @@ class MessagesEncoder(Stage[Event, Frame]):
 
     def _error(self, event: StreamError, out: list[Frame]) -> None:
         self.ended = True
+        self._plain = None
         if self._open is not None and self._shown and not isinstance(self._open.block, ToolUseBlock):
             _write("content_block_stop", {"index": self._next}, out)
         out.append(Frame(dumps(error_body(event)), b"error"))
