@@ -106,6 +106,19 @@ def test_a_call_that_the_limit_cut_is_not_whole(reason: StopReason, stopped: lis
     ]
 
 
+def test_a_call_that_the_limit_cut_is_not_whole_though_another_block_follows() -> None:
+    behind = [start(TEXT, 1), text("Hi", 1), stop(1)]
+    assert said(start(call()), given('{"x":'), stop(), *behind, told("max_tokens"), END) == [
+        OPENED,
+        ArgumentsDelta(0, '{"x":'),
+        BlockStart(1, TextBlock()),
+        TextDelta(1, "Hi"),
+        BlockStop(1),
+        BlockStop(0, complete=False),
+        *ended(StopReason.MAX_TOKENS),
+    ]
+
+
 def test_a_call_that_an_error_cut_is_left_open() -> None:
     error = {"type": "error", "error": {"type": "api_error", "message": "boom"}}
     failed = StreamError(ErrorKind.API, "boom", "api_error", retryable=True)
