@@ -44,13 +44,20 @@ def default_chain(
     """
     ledger = Ledger() if ledger is None else ledger
     outcome = Outcome(ledger=ledger) if outcome is None else outcome
-    if upstream.name == client.name and leaving is Form.STREAM and isinstance(client, Returning):
-        return _returning(upstream, client, arriving, facts, ledger, limits, VerdictStage(outcome, facts.usage))
+    if upstream.name == client.name and isinstance(client, Returning):
+        returner = client.returner(facts=facts, ledger=ledger, limits=limits) if leaving is Form.STREAM else None
+        reading = _keeping(upstream, arriving, facts, ledger, limits, bodies=returner is None)
+        if _renames(facts):
+            reading = reading | ToolRestorer(facts.map)
+        verdict = VerdictStage(outcome, facts.usage)
+        if returner is not None:
+            return reading | verdict | FrameReturner(returner, SSEEncoder())
+        return reading | _writing(client, leaving, facts, ledger, limits, verdict)
     sealer = Sealer(upstream=options.upstream or upstream.name, envelopes=options.envelope, ledger=ledger)
     neutral = sealer | InterleaveBuffer(ledger=ledger, limits=limits)
     if any(tool.wrapped for tool in facts.map.tools.values()):
         neutral = neutral | InputUnwrapper(facts.map, ledger=ledger, limits=limits)
-    if facts.map.ids or any(name != tool.name for name, tool in facts.map.tools.items()):
+    if _renames(facts):
         neutral = neutral | ToolRestorer(facts.map)
     return (
         _reading(upstream, arriving, facts, ledger, limits)
@@ -70,24 +77,27 @@ def _reading(
     return AnswerReader(stream, whole) if form is None else stream if form is Form.STREAM else whole
 
 
-def _returning(
-    upstream: Dialect,
-    client: Returning,
-    form: Form | None,
-    facts: RequestFacts,
-    ledger: Ledger,
-    limits: Limits,
-    verdict: VerdictStage,
-) -> Stage[bytes, bytes]:
-    """A stream of one dialect over itself: bytes that come back as they came."""
+def _keeping(
+    upstream: Dialect, form: Form | None, facts: RequestFacts, ledger: Ledger, limits: Limits, *, bodies: bool
+) -> Stage[bytes, Event]:
+    """Bytes of an answer to events that remember them: of a whole answer if `bodies`, else of a stream.
+
+    What is read of such an answer and cannot be carried is not lost with it.
+    """
+    read = partial(upstream.read_body, facts=facts, ledger=Ledger() if bodies else ledger, limits=limits)
+    whole = BodyReader(read, limits=limits, keeps=bodies)
     decoder = SSEDecoder(limits=limits, sentinels=tuple(upstream.sentinels), ledger=ledger)
-    normalizer = upstream.normalizer(facts=facts, ledger=Ledger(), limits=limits)  # nothing that it leaves out is lost
-    stream = RawDecoder(decoder) | OriginKeeper(normalizer, upstream.name)
-    whole = BodyReader(partial(upstream.read_body, facts=facts, ledger=ledger, limits=limits), limits=limits)
-    reading = AnswerReader(stream, whole) if form is None else stream if form is Form.STREAM else whole
-    if facts.map.ids or any(name != tool.name for name, tool in facts.map.tools.items()):
-        reading = reading | ToolRestorer(facts.map)
-    return reading | verdict | FrameReturner(client.returner(facts=facts, ledger=ledger, limits=limits), SSEEncoder())
+    if bodies:
+        stream = decoder | upstream.normalizer(facts=facts, ledger=ledger, limits=limits)
+    else:
+        normalizer = upstream.normalizer(facts=facts, ledger=Ledger(), limits=limits)
+        stream = RawDecoder(decoder) | OriginKeeper(normalizer, upstream.name)
+    return AnswerReader(stream, whole) if form is None else stream if form is Form.STREAM else whole
+
+
+def _renames(facts: RequestFacts) -> bool:
+    """Whether the upstream was given other names or ids than the client's."""
+    return bool(facts.map.ids) or any(name != tool.name for name, tool in facts.map.tools.items())
 
 
 def _writing(
