@@ -17,10 +17,10 @@ from stages.answer import AnswerReader
 from stages.interleave import InterleaveBuffer
 from stages.restore import ToolRestorer
 from stages.seal import Sealer
-from stages.sse import SSEDecoder, SSEEncoder
+from stages.sse import RawDecoder, SSEDecoder, SSEEncoder
 from stages.unwrap import InputUnwrapper
 from stages.validate import BlockValidator
-from stages.verbatim import FrameReturner, OriginKeeper, RawDecoder
+from stages.verbatim import FrameReturner, OriginKeeper
 from stages.verdict import VerdictStage
 from stages.whole import AnswerBound, BodyReader, BodyWriter
 

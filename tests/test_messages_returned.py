@@ -43,8 +43,8 @@ from stages.dialects.messages.normalize import MessagesNormalizer
 from stages.dialects.messages.opaque import proof_of
 from stages.dialects.messages.returned import MessagesReturner
 from stages.recipe import default_chain
-from stages.sse import SSEDecoder, SSEEncoder
-from stages.verbatim import FrameReturner, OriginKeeper, RawDecoder
+from stages.sse import RawDecoder, SSEDecoder, SSEEncoder
+from stages.verbatim import FrameReturner, OriginKeeper
 from tests.messages_goldens import CASES, recording
 from tests.messages_stream import (
     END,
