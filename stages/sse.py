@@ -23,7 +23,7 @@ BEGINNINGS = (b"data:", b"event:", b"id:", b"retry:", BOM)
 
 
 _BLANK_LINE = re.compile(rb"(?>\r\n|\n|\r)(?>\r\n|\n|\r)")
-_SILENT = re.compile(rb"(?:\xef\xbb\xbf)?(?:(?::[^\r\n]*)?(?>\r\n|\n|\r))*")  # and comments
+_SILENT = re.compile(rb"(?:\xef\xbb\xbf)?(?:(?::[^\r\n]*)?(?>\r\n|\n|\r))*")  # blank lines and comments
 
 
 class Edge(Enum):
