@@ -43,6 +43,15 @@ def writing(message: Message) -> Any:
     return {"id": message.id, "said": [content.text for content in message.content if isinstance(content, Text)]}
 
 
+def test_a_body_that_nobody_changed_goes_back_as_it_came_and_one_that_was_is_written_anew() -> None:
+    body = b'{ "say": "hello" }'
+    kept = play(BodyReader(reading, keeps=True), body, EOF)[1]
+    assert [piece for step in play(BodyWriter(writing), kept) for piece in step] == [body]
+    for changed in ([*kept[:2], text(0, "bye"), *kept[3:]], [*kept[:2], *kept[3:]], read(body)):
+        made = [piece for step in play(BodyWriter(writing), changed) for piece in step]
+        assert json.loads(made[0])["id"] == "m1"
+
+
 # Reading
 
 
