@@ -16,7 +16,7 @@ from pipeline.stage import Stage
 from stages.answer import AnswerReader
 from stages.interleave import InterleaveBuffer
 from stages.restore import ToolRestorer
-from stages.scrub import TagScrubber
+from stages.scrub import TagScrubber, meant_object
 from stages.seal import Sealer
 from stages.sse import RawDecoder, SSEDecoder, SSEEncoder
 from stages.unwrap import InputUnwrapper
@@ -112,7 +112,8 @@ def _reading(
     """Bytes of an answer to events."""
     decoder = SSEDecoder(limits=limits, sentinels=tuple(upstream.sentinels), ledger=ledger)
     stream = decoder | upstream.normalizer(facts=facts, ledger=ledger, limits=limits)
-    whole = BodyReader(partial(upstream.read_body, facts=facts, ledger=ledger, limits=limits), limits=limits)
+    read = partial(upstream.read_body, facts=facts, ledger=ledger, limits=limits)
+    whole = BodyReader(read, limits=limits, mend=meant_object, ledger=ledger)
     return AnswerReader(stream, whole) if form is None else stream if form is Form.STREAM else whole
 
 

@@ -4,8 +4,9 @@ from collections.abc import Callable, Sequence
 from operator import is_
 from typing import Any
 
-from attrs import define, field
+from attrs import define, evolve, field
 
+from pipeline.arguments import Arguments
 from pipeline.errors import ErrorKind, LimitExceeded, UpstreamError
 from pipeline.events import (
     ArgumentsDelta,
@@ -19,10 +20,12 @@ from pipeline.events import (
     SignatureDelta,
     StreamError,
     TextDelta,
+    ToolKind,
 )
 from pipeline.jsontext import JSONScanner, dumps
+from pipeline.ledger import Ledger
 from pipeline.limits import DEFAULT_LIMITS, Limits
-from pipeline.message import Message, assemble, disassemble
+from pipeline.message import Content, Message, ToolUse, assemble, disassemble
 from pipeline.stage import Stage
 
 SILENT = (Carry, Ping)
@@ -38,7 +41,8 @@ class BodyReader(Stage[bytes, Event]):
     """At the end, the events of the whole answer that the bytes are.
 
     A JSON text shows its own end: one that lacks it was cut, and one that has it is whole, whatever broke then. If it
-    `keeps` the body, the events remember it, so that it may go back as it came.
+    `keeps` the body, the events remember it, so that it may go back as it came. Arguments that are no JSON object are
+    mended, if `mend` can; that is recorded.
 
     Raises `UpstreamError` if the bytes are no answer, `LimitExceeded` at `limits.answer_bytes`.
     """
@@ -46,6 +50,9 @@ class BodyReader(Stage[bytes, Event]):
     read: Callable[[bytes], Message]
     limits: Limits = field(default=DEFAULT_LIMITS, kw_only=True)
     keeps: bool = field(default=False, kw_only=True)
+    mend: Callable[[str], str | None] | None = field(default=None, kw_only=True)
+    """The JSON object that a text means; None if it means none."""
+    ledger: Ledger = field(factory=Ledger, kw_only=True)
     ended: bool = field(init=False, default=False)
     _body: bytearray = field(init=False, factory=bytearray)
 
@@ -73,12 +80,24 @@ class BodyReader(Stage[bytes, Event]):
             return (why,)
         if message.error is not None and not message.content:
             return (message.error,)
+        if self.mend is not None:
+            message = evolve(message, content=tuple(self._mended(content, self.mend) for content in message.content))
         events = [*disassemble(message)]
         if self.keeps:
             origin = Origin(body, raw=body, made=tuple(events))
             for event in events:
                 event.origin = origin  # type: ignore[misc]  # it was made just now, and nobody has seen it
         return events
+
+    def _mended(self, content: Content, mend: Callable[[str], str | None]) -> Content:
+        if not (isinstance(content, ToolUse) and content.complete and content.kind is ToolKind.FUNCTION):
+            return content
+        arguments = Arguments(self.limits)
+        arguments.feed(content.arguments)
+        if arguments.close()[1] or (meant := mend(content.arguments)) is None:
+            return content
+        self.ledger.record("BodyReader", "arguments", "mended", "they were no JSON object")
+        return evolve(content, arguments=meant)
 
 
 @define
