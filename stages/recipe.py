@@ -16,12 +16,12 @@ from pipeline.stage import Stage
 from stages.answer import AnswerReader
 from stages.interleave import InterleaveBuffer
 from stages.restore import ToolRestorer
-from stages.scrub import TagScrubber
+from stages.scrub import TagScrubber, meant_object
 from stages.seal import Sealer
-from stages.sse import SSEDecoder, SSEEncoder
+from stages.sse import RawDecoder, SSEDecoder, SSEEncoder
 from stages.unwrap import InputUnwrapper
 from stages.validate import BlockValidator
-from stages.verbatim import FrameReturner, OriginKeeper, RawDecoder
+from stages.verbatim import FrameReturner, OriginKeeper
 from stages.verdict import VerdictStage
 from stages.whole import AnswerBound, BodyReader, BodyWriter
 
@@ -77,9 +77,15 @@ def default_halves(
     ledger = Ledger() if ledger is None else ledger
     outcome = Outcome(ledger=ledger) if outcome is None else outcome
     verdict = VerdictStage(outcome, facts.usage)
-    if upstream.name == client.name and leaving is Form.STREAM and isinstance(client, Returning):
-        returner = FrameReturner(client.returner(facts=facts, ledger=ledger, limits=limits), SSEEncoder())
-        return _keeping(upstream, arriving, facts, ledger, limits), verdict | returner
+    if upstream.name == client.name and isinstance(client, Returning):
+        streamed = leaving is Form.STREAM
+        reading = _keeping(upstream, arriving, facts, ledger, limits, bodies=not streamed)
+        if _renames(facts):
+            reading = reading | ToolRestorer(facts.map)
+        if not streamed:
+            return reading, _writing(client, leaving, facts, ledger, limits, verdict)
+        returner = client.returner(facts=facts, ledger=ledger, limits=limits)
+        return reading, verdict | FrameReturner(returner, SSEEncoder())
     sealer = Sealer(upstream=options.upstream or upstream.name, envelopes=options.envelope, ledger=ledger)
     neutral = sealer | InterleaveBuffer(ledger=ledger, limits=limits)
     if options.recover != "off":
@@ -97,7 +103,7 @@ def default_halves(
 
 
 def _renames(facts: RequestFacts) -> bool:
-    """Whether tools or calls have other names above than below."""
+    """Whether the upstream was given other names or ids than the client's."""
     return bool(facts.map.ids) or any(name != tool.name for name, tool in facts.map.tools.items())
 
 
@@ -107,20 +113,27 @@ def _reading(
     """Bytes of an answer to events."""
     decoder = SSEDecoder(limits=limits, sentinels=tuple(upstream.sentinels), ledger=ledger)
     stream = decoder | upstream.normalizer(facts=facts, ledger=ledger, limits=limits)
-    whole = BodyReader(partial(upstream.read_body, facts=facts, ledger=ledger, limits=limits), limits=limits)
+    read = partial(upstream.read_body, facts=facts, ledger=ledger, limits=limits)
+    whole = BodyReader(read, limits=limits, mend=meant_object, ledger=ledger)
     return AnswerReader(stream, whole) if form is None else stream if form is Form.STREAM else whole
 
 
 def _keeping(
-    upstream: Dialect, form: Form | None, facts: RequestFacts, ledger: Ledger, limits: Limits
+    upstream: Dialect, form: Form | None, facts: RequestFacts, ledger: Ledger, limits: Limits, *, bodies: bool
 ) -> Stage[bytes, Event]:
-    """Bytes of a stream that goes back to its own dialect: its events remember their frames."""
+    """Bytes of an answer to events that remember them: of a whole answer if `bodies`, else of a stream.
+
+    What is read of such an answer and cannot be carried is not lost with it.
+    """
+    read = partial(upstream.read_body, facts=facts, ledger=Ledger() if bodies else ledger, limits=limits)
+    whole = BodyReader(read, limits=limits, keeps=bodies)
     decoder = SSEDecoder(limits=limits, sentinels=tuple(upstream.sentinels), ledger=ledger)
-    normalizer = upstream.normalizer(facts=facts, ledger=Ledger(), limits=limits)  # nothing that it leaves out is lost
-    stream = RawDecoder(decoder) | OriginKeeper(normalizer, upstream.name)
-    whole = BodyReader(partial(upstream.read_body, facts=facts, ledger=ledger, limits=limits), limits=limits)
-    reading = AnswerReader(stream, whole) if form is None else stream if form is Form.STREAM else whole
-    return reading | ToolRestorer(facts.map) if _renames(facts) else reading
+    if bodies:
+        stream = decoder | upstream.normalizer(facts=facts, ledger=ledger, limits=limits)
+    else:
+        normalizer = upstream.normalizer(facts=facts, ledger=Ledger(), limits=limits)
+        stream = RawDecoder(decoder) | OriginKeeper(normalizer, upstream.name)
+    return AnswerReader(stream, whole) if form is None else stream if form is Form.STREAM else whole
 
 
 def _writing(

@@ -1,6 +1,5 @@
 """One dialect over itself: what no stage changed is written back byte for byte."""
 
-import re
 from collections.abc import Sequence
 from operator import is_
 
@@ -24,74 +23,6 @@ from pipeline.stage import Stage
 
 DELTAS = frozenset({TextDelta, RefusalDelta, ReasoningDelta, ArgumentsDelta})
 """What nearly all events are."""
-
-_BLANK_LINE = re.compile(rb"(?>\r\n|\n|\r)(?>\r\n|\n|\r)")
-_SILENT = re.compile(rb"(?:\xef\xbb\xbf)?(?:(?::[^\r\n]*)?(?>\r\n|\n|\r))*")
-"""Blank lines and comments."""
-
-
-@define
-class RawDecoder(Stage[bytes, Frame]):
-    """Every frame of `decoder` has the bytes that it came as; what is no frame's is one without data.
-
-    All bytes leave in order, each once, but for those of an event that the stream ended in: they are dropped, unless
-    `decoder` makes a frame of them, which is given its blank line.
-    """
-
-    decoder: Stage[bytes, Frame]
-    ended: bool = field(init=False, default=False)
-    _raw: bytearray = field(init=False, factory=bytearray)
-    """What has come since the last frame."""
-
-    @property
-    def held(self) -> int:  # type: ignore[override]  # computed here, stored elsewhere
-        return len(self._raw)
-
-    def receive(self, items: Sequence[bytes]) -> Sequence[Frame]:
-        out: list[Frame] = []
-        data = b"".join(items)
-        at = 0
-        try:
-            for end in self._ends(data):
-                piece = data[at:end]
-                at = end
-                self._raw += piece
-                self._pass(self.decoder.receive((piece,)), out)
-            self._raw += data[at:]
-            self._pass(self.decoder.receive((data[at:],)), out)
-        except PipelineError as error:
-            self._pass(error.take(), out)
-            raise error.after(out) from error.__cause__
-        return out
-
-    def receive_eof(self, cause: StreamError | None = None) -> Sequence[Frame]:
-        self.ended = True
-        out: list[Frame] = []
-        frames = self.decoder.receive_eof(cause)
-        if frames:
-            while not _BLANK_LINE.search(self._raw[-4:]):
-                self._raw += b"\n"
-            self._pass(frames, out)
-        elif lines := _SILENT.match(self._raw):
-            out += [Frame(b"", raw=lines.group())] if lines.end() else []
-        self._raw.clear()
-        return out
-
-    def _ends(self, data: bytes) -> list[int]:
-        """Where blank lines end; one may have begun in an earlier read."""
-        before = bytes(self._raw[-2:])
-        ends = [found.end() - len(before) for found in _BLANK_LINE.finditer(before + data)]
-        return [end for end in ends if end > 0]
-
-    def _pass(self, frames: Sequence[Frame], out: list[Frame]) -> None:
-        """The frames that one piece made: the first has the bytes of all. Silence does not wait for one."""
-        if frames:
-            raws = [bytes(self._raw), *(b"" for _ in frames[1:])]
-            out += [Frame(frame.data, frame.name, raw) for frame, raw in zip(frames, raws, strict=True)]
-            self._raw.clear()
-        elif _BLANK_LINE.search(self._raw[-4:]) and _SILENT.fullmatch(self._raw):
-            out.append(Frame(b"", raw=bytes(self._raw)))
-            self._raw.clear()
 
 
 @define

@@ -43,8 +43,8 @@ from stages.dialects.messages.normalize import MessagesNormalizer
 from stages.dialects.messages.opaque import proof_of
 from stages.dialects.messages.returned import MessagesReturner
 from stages.recipe import default_chain
-from stages.sse import SSEDecoder, SSEEncoder
-from stages.verbatim import FrameReturner, OriginKeeper, RawDecoder
+from stages.sse import RawDecoder, SSEDecoder, SSEEncoder
+from stages.verbatim import FrameReturner, OriginKeeper
 from tests.messages_goldens import CASES, recording
 from tests.messages_stream import (
     END,
@@ -215,6 +215,30 @@ def test_a_signature_stays_what_it_was_in_a_whole_answer_too() -> None:
     body = message({"type": "thinking", "thinking": "hm", "signature": "SIG"}, stop_reason="end_turn", usage=COUNTS)
     out, _ = converted([json.dumps(body).encode()], arriving=Form.WHOLE, leaving=Form.STREAM)
     assert read(out).signatures == ["SIG"]
+
+
+@pytest.mark.parametrize("arriving", [Form.WHOLE, None])
+def test_a_whole_answer_comes_back_as_it_came(arriving: Form | None) -> None:
+    body = json.dumps(message({**TEXT, "text": "Hi", "weird": 1}, stop_reason="end_turn", weird=[1.0]), indent=1)
+    out, outcome = converted([body.encode()], arriving=arriving, leaving=Form.WHOLE)
+    assert out == body.encode()
+    assert (outcome.verdict, list(outcome.ledger)) == (Verdict.COMPLETE, [])
+
+
+def test_a_stream_for_a_whole_answer_is_one_whose_signatures_stay_what_they_were() -> None:
+    out, outcome = converted([RAW], arriving=None, leaving=Form.WHOLE)
+    answer = json.loads(out)
+    assert [block["type"] for block in answer["content"]] == ["thinking", "server_tool_use", "text", "tool_use"]
+    assert answer["content"][0]["signature"] == "SIG"
+    assert answer["content"][2]["citations"] == [{"type": "char_location"}]
+    assert [entry.path for entry in outcome.ledger] == ["container"]
+
+
+def test_a_whole_answer_that_failed_is_no_body() -> None:
+    out, outcome = converted(
+        [b'{"type":"error","error":{"type":"x","message":"no"}}'], leaving=Form.WHOLE, arriving=None
+    )
+    assert (out, outcome.verdict) == (b"", Verdict.FAILED)
 
 
 # patched

@@ -1,5 +1,6 @@
 """stages.verbatim: one dialect over itself."""
 
+import time
 from collections.abc import Sequence
 from typing import Any
 
@@ -23,8 +24,8 @@ from pipeline.events import (
 from pipeline.limits import Limits
 from pipeline.stage import Stage
 from pipeline.testing import EOF, play
-from stages.sse import SSEDecoder, SSEEncoder
-from stages.verbatim import FrameReturner, OriginKeeper, RawDecoder
+from stages.sse import RawDecoder, SSEDecoder, SSEEncoder
+from stages.verbatim import FrameReturner, OriginKeeper
 
 CUT = StreamError(ErrorKind.CUT, "reset", "stream_cut", retryable=True)
 
@@ -113,6 +114,15 @@ def test_the_frames_are_the_decoders_and_all_bytes_are_theirs_at_any_cut(
     assert [(frame.name, frame.data) for frame in frames if frame.data] == [(one.name, one.data) for one in plain]
     raw = b"".join(frame.raw for frame in frames)
     assert data.startswith(raw) or raw.startswith(data)
+
+
+def test_what_a_read_brings_is_looked_at_in_linear_time() -> None:
+    """A read of many events that are not all alike takes about as long an event as a small one."""
+    data = b": c\n" + b"data: 1\n\n: c\n" * 20_000
+    began = time.process_time()
+    frames = RawDecoder(SSEDecoder()).receive([data])
+    assert len(frames) == 20_000
+    assert time.process_time() - began < 2
 
 
 # OriginKeeper

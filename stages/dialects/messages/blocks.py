@@ -189,8 +189,8 @@ class ThinkingPart(SpokenPart):
 class CallPart(SpokenPart):
     """A call of a tool that the client runs.
 
-    It ends at the server's word if its input is one JSON object then. One without input, or with a part of it, may
-    have been cut by a limit, which only the end of the message tells; if another block begins, it was not.
+    It ends at the server's word if its input is one JSON object then. One with a part of it may have been cut by a
+    limit, which only the end of the message tells; so may one without input, unless another block begins.
     """
 
     given: Any = None
@@ -229,7 +229,7 @@ class CallPart(SpokenPart):
             self._finish(out, complete=True)
 
     def passed(self, out: list[Event]) -> None:
-        """It ends if the server said so and no limit can have cut it short: it has no input at all."""
+        """It ends if it has no input and the server said so: no limit cut it short."""
         if self._told and not self.stopped and not "".join(self._pieces).strip():
             self._finish(out, complete=True)
 
