@@ -47,6 +47,11 @@ function of one string `input`; and each call id that had to be rewritten. Names
 upstream refuses them, the same way every time.
 """
 
+OPTIONS = """In code `Route(requests=RequestOptions(...))`, in a host's TOML file `[requests]`; the route itself sets `model`
+and `upstream`. Beside them a route has `models` (the upstream's model for a client's), `streams_only` (it gives
+nothing but streams) and `without` (members that the upstream refuses: left out, and recorded).
+"""
+
 SPEAKERS = (
     ("Anthropic Messages", messages.READ, messages.WRITE),
     ("OpenAI Chat Completions", chat.READ, chat.WRITE),
@@ -56,7 +61,7 @@ SPEAKERS = (
 
 def requests() -> str:
     """The document of the ladder's rows."""
-    text = [HEAD, f"\n## Options of a route\n\n{_options()}"]
+    text = [HEAD, f"\n## Options of a route\n\n{OPTIONS}\n{_options()}"]
     for title, read, _ in SPEAKERS:
         text.append(f"\n## A client that speaks {title}\n\n{_table('member', 'becomes', read.values())}")
     for title, _, write in SPEAKERS:
