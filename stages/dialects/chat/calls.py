@@ -24,6 +24,8 @@ from pipeline.limits import Limits
 from pipeline.toolnames import NO_MAP, RequestMap
 from stages.dialects.chat.fragments import Fragment, more_alone
 
+FUNCTION = ToolKind.FUNCTION  # looked up once
+
 
 @define(eq=False)
 class Call:
@@ -70,12 +72,14 @@ class Call:
     def keep(self, text: str) -> None:
         """Some of its arguments have come."""
         self.spoken = True
-        if self.sum is None and self.kind is ToolKind.FUNCTION:
+        if self.sum is None and self.kind is FUNCTION:
             self.said.append(text)
 
     def more(self, text: str) -> ArgumentsDelta:
         """More arguments of a call that has begun."""
-        self.keep(text)
+        self.spoken = True
+        if self.sum is None and self.kind is FUNCTION:
+            self.said.append(text)
         return ArgumentsDelta(self.index, text)
 
 
