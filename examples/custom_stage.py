@@ -5,15 +5,11 @@ from collections.abc import AsyncIterator, Iterable
 
 import anyio
 
-from pipeline.dialect import NO_REQUEST, dialect
+from pipeline.dialect import dialect
 from pipeline.drive import AsyncEventStage, drive
 from pipeline.events import Event, TextDelta
-from pipeline.ledger import Ledger
-from pipeline.limits import DEFAULT_LIMITS as LIMITS
 from pipeline.stage import EventStage
-from stages.interleave import InterleaveBuffer
-from stages.sse import SSEDecoder, SSEEncoder
-from stages.validate import BlockValidator
+from stages.recipe import default_halves
 
 
 class MaskDigits(EventStage):
@@ -48,11 +44,8 @@ async def send(data: bytes) -> None:
 
 
 async def main() -> None:
-    ledger, chat, messages = Ledger(), dialect("chat"), dialect("messages")
-    normalizer = chat.normalizer(facts=NO_REQUEST, ledger=ledger, limits=LIMITS)
-    encoder = messages.encoder(facts=NO_REQUEST, ledger=ledger, limits=LIMITS)
-    mine = InterleaveBuffer() | MaskDigits() | Moderate() | BlockValidator()
-    await drive(upstream(), SSEDecoder() | normalizer | mine | encoder | SSEEncoder(), send)
+    before, after = default_halves(dialect("chat"), dialect("messages"))
+    await drive(upstream(), before | MaskDigits() | Moderate() | after, send)
 
 
 if __name__ == "__main__":

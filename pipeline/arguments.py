@@ -6,7 +6,7 @@ from enum import Enum, auto
 from attrs import define, field
 
 from pipeline.errors import LimitExceeded
-from pipeline.jsontext import BLANK, JSONScanner, is_object, loads, size_of
+from pipeline.jsontext import BLANK, JSONScanner, is_object, loads, size_of, strictly
 from pipeline.limits import DEFAULT_LIMITS, Limits
 
 _NOTHING = re.compile(r"[ \t\n\r]*(?:n(?:u(?:l(?:l[ \t\n\r]*)?)?)?)?\Z")
@@ -195,7 +195,7 @@ class Arguments:
     def _read(self, value: str) -> _State:
         """What a value whose brackets match turns out to be; an empty array is nothing that is visibly whole."""
         try:
-            read = loads(value, self.limits.json_depth)
+            read = strictly(value, self.limits.json_depth)
         except ValueError:
             return _RAW
         if not read:

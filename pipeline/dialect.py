@@ -1,13 +1,13 @@
 """What a dialect must offer. Nothing here knows one."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from importlib.metadata import entry_points
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from attrs import field, frozen
 
 from pipeline.errors import ClientError
-from pipeline.events import Event, Frame, StreamError, Usage
+from pipeline.events import Event, Frame, Origin, StreamError, Usage
 from pipeline.ledger import Ledger
 from pipeline.limits import Limits
 from pipeline.message import Message
@@ -98,6 +98,40 @@ class Dialect(Protocol):
 
     def write_error(self, error: StreamError, status: int) -> tuple[int, Mapping[str, Any]]:
         """The status and the body of an error. `status` is the upstream's; 0: it did not answer with an error."""
+
+
+class Returner(Protocol):
+    """Writes a stream of one dialect that came in the same dialect: frames go back as they came, until one cannot.
+
+    What it returns is written in order: an `Origin` as the bytes it came as, any other frame anew.
+    """
+
+    @property
+    def moved(self) -> bool:
+        """Something was changed that later frames refer to, so that none can go back unseen."""
+
+    def missing(self) -> None:
+        """Frames were left out."""
+
+    def unchanged(self, frame: Origin, events: Sequence[Event]) -> Sequence[Frame]:
+        """A frame all of whose events arrived, as they were made."""
+
+    def changed(self, frame: Origin | None, events: Sequence[Event]) -> Sequence[Frame]:
+        """What is left of a frame, of which some events were changed or left out; or events that no frame made."""
+
+    def failed(self, error: StreamError) -> Sequence[Frame]:
+        """An error of ours: what is open is closed as it must be, then it is told."""
+
+    def idle(self) -> Sequence[Frame]:
+        """The dialect's keep-alive."""
+
+
+@runtime_checkable
+class Returning(Protocol):
+    """A dialect whose streams can go back to a client of the same dialect as they came."""
+
+    def returner(self, *, facts: RequestFacts, ledger: Ledger, limits: Limits) -> Returner:
+        """Fresh, for one stream."""
 
 
 def dialects() -> dict[str, Dialect]:

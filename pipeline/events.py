@@ -69,6 +69,14 @@ class Frame:
 
 
 @event
+class Origin(Frame):
+    """A frame that may be written back: which one of the stream it is, and the events that were made of it."""
+
+    number: int = 0
+    made: "tuple[Event, ...]" = field(default=(), eq=False, repr=False)
+
+
+@event
 class TextBlock:
     """Text for the reader; also a refusal's, whose deltas are `RefusalDelta`."""
 
@@ -109,7 +117,11 @@ Block = TextBlock | ReasoningBlock | RedactedReasoningBlock | ToolUseBlock | Ser
 
 @event
 class Event:
-    """What all events have: the frame they came from, where it may be written back byte for byte."""
+    """What all events have: the frame they came from, where it may be written back byte for byte.
+
+    An event that is evolved from another one keeps its origin, so that the frame is patched; one that is made anew has
+    none, and is written anew.
+    """
 
     origin: Frame | None = field(default=None, kw_only=True, eq=False, repr=False)
 

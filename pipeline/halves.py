@@ -13,28 +13,27 @@ class Halves:
 
     odd: bool = field(init=False, default=False)
     """A half is waiting."""
-    _waiting: tuple[tuple[str, str], ...] = field(init=False, default=())
-    """Keys and their halves: hardly ever one."""
+    _waiting: dict[str, str] | None = field(init=False, default=None)
+    """Keys and their halves; hardly ever is there one."""
 
     @property
     def held(self) -> int:
         """Bytes that wait."""
-        return len(self._waiting)
+        return len(self._waiting or ())
 
     def joined(self, key: str, text: str) -> str:
         """The text that can be passed on for `key`; a leading half at its end waits for the next."""
         if not text or (text.isascii() and not self.odd):
             return text
-        waiting = dict(self._waiting)
+        waiting = self._waiting = {} if self._waiting is None else self._waiting
         text = waiting.pop(key, "") + text
         if "\ud800" <= text[-1] <= "\udbff":
             waiting[key] = text[-1]
             text = text[:-1]
-        self._waiting = tuple(waiting.items())
         self.odd = bool(waiting)
         return whole_text(text)
 
     def rest(self) -> Iterable[tuple[str, str]]:
         """What still waits, by key, without its other half."""
-        waiting, self._waiting, self.odd = self._waiting, (), False
-        return [(key, "\ufffd") for key, _ in waiting]
+        waiting, self._waiting, self.odd = self._waiting, None, False
+        return [(key, "\ufffd") for key in waiting or ()]

@@ -13,6 +13,8 @@ from pipeline.errors import LimitExceeded
 BLANK = " \t\n\r"
 """JSON's own blanks (RFC 8259, section 2)."""
 
+HALF_ESCAPED = re.compile(r"\\u[dD][89a-fA-F]")
+"""An escape that is half of a character; mostly the other half stands beside it."""
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _PAIR = re.compile("[\ud800-\udbff][\udc00-\udfff]")
 _STRUCTURE = re.compile(r'["{}\[\]]')
@@ -123,9 +125,28 @@ def is_object(text: str, depth: int = 200) -> bool:
     if not text.lstrip(BLANK).startswith("{"):
         return False
     try:
+        return isinstance(strictly(text, depth), dict)
+    except ValueError:
+        return False
+
+
+def holds_object(text: str, depth: int = 200) -> bool:
+    """The same, though halves of characters may stand in it, which not every reader accepts."""
+    try:
         return isinstance(loads(text, depth), dict)
     except ValueError:
         return False
+
+
+def strictly(text: str, depth: int = 200) -> Any:
+    """The value of a JSON text that every reader accepts: no escape in it is half of a character.
+
+    Raises `ValueError` if it is none, `LimitExceeded` if it is nested deeper than `depth`.
+    """
+    value = loads(text, depth)
+    if HALF_ESCAPED.search(text) and not is_whole(json.dumps(value, ensure_ascii=False)):
+        raise ValueError("half of a character")
+    return value
 
 
 def check_depth(data: bytes | str, depth: int) -> None:

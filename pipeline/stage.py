@@ -45,7 +45,7 @@ class Stage(ABC, Generic[In, Out]):
         """What can be passed on, now that `items` came."""
 
     def receive_eof(self, cause: StreamError | None = None) -> Sequence[Out]:
-        """What was held back; nothing more will come. Called once.
+        """What was held back; nothing more will come. Called once, but not if a stage behind this one has ended.
 
         `cause` tells why, if the end is not a clean one. A stage that makes events puts it behind what it held; one
         that does not returns what it held, and the next stage is given the cause.
@@ -148,9 +148,10 @@ class Joint:
         return self._ending(at, _Cause(), error)
 
     def _finishing(self, why: StreamError | None) -> Steps[Sequence[Any]]:
-        """The end, because nothing more will come."""
+        """The end, because nothing more will come. Nobody wants what stands before a stage that has ended."""
         self._done = True
-        return self._ending(0, _Cause(why, untold=why))
+        ended = next((at for at, stage in enumerate(self.stages) if stage.ended), 0)
+        return self._ending(ended, _Cause(why, untold=why))
 
     def _ending(self, at: int, cause: "_Cause", error: PipelineError | None = None) -> Steps[Sequence[Any]]:
         """The end of the stages from `at` on, of which the first may have raised `error`."""

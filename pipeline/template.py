@@ -9,6 +9,8 @@ from attrs import define, field
 from pipeline.jsontext import dumps
 
 _PROBE = "\ue000sw"
+_LONGEST = 4096
+"""So many bytes, and no more, are kept of a frame."""
 _FRUITLESS = 8
 """So many times in a row a frame is learnt that no other is like, before no more are."""
 
@@ -43,8 +45,8 @@ class Template:
 
     def learn(self, data: bytes, text: str, reads: Callable[[Any], Any]) -> bool:
         """Learn a frame which says `text`, as `reads` tells of its JSON. Whether it could be learnt."""
-        self._head = b""
-        if self._fruitless >= _FRUITLESS:
+        self.forget()
+        if self._fruitless >= _FRUITLESS or len(data) - len(text) > _LONGEST:
             return False
         self._fruitless += 1
         head, quoted, tail = data.partition(dumps(text))
@@ -58,4 +60,4 @@ class Template:
 
     def forget(self) -> None:
         """What was learnt holds no longer."""
-        self._head = b""
+        self._head = self._tail = b""

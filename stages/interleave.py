@@ -60,8 +60,8 @@ class _Piece:
     waiting: list[BlockDelta] = field(factory=list)
     """Its deltas, while it has not begun, and their size in bytes."""
     size: int = 0
-    signed: bool = False
-    """Nothing may be added."""
+    shut: bool = False
+    """No text may be added: it is signed, or of another kind."""
     whole: bool | None = None
     """The word that it has ended, whole or not; None before it comes."""
 
@@ -129,13 +129,14 @@ class InterleaveBuffer(Stage[Event, Event]):
         self._live[event.index] = block
         if not _splits(block):
             call = isinstance(block, ToolUseBlock) and block.kind is ToolKind.FUNCTION
-            self._append(event.index, _Piece(block, arguments=Arguments(self.limits) if call else None))
+            arguments, shut = Arguments(self.limits) if call else None, not isinstance(block, ReasoningBlock)
+            self._append(event.index, _Piece(block, arguments=arguments, shut=shut))
             self._advance(out)
 
     def _content(self, event: TextDelta | RefusalDelta | ReasoningDelta, out: list[Event]) -> None:
         """Text or reasoning: it goes on in the piece that its block has, if nothing came between, else in another."""
         piece = self._current
-        if piece is not None and not self._queue and piece is self._live.get(event.index) and not piece.signed:
+        if piece is not None and not self._queue and piece is self._live.get(event.index) and not piece.shut:
             if event.text:
                 out.append(event if event.index == piece.index else moved(event, piece.index))
             return
@@ -160,10 +161,10 @@ class InterleaveBuffer(Stage[Event, Event]):
         if piece is None and isinstance(event, AnnotationDelta) and isinstance(block, TextBlock):
             piece = _Piece(block, _BLANK, splits=True)
             self._append(event.index, piece)
-        if piece is None or piece.signed:
+        if piece is None or piece.shut:
             self._lose(_NAMES[type(event)], "nothing was written that it could belong to")
             return
-        piece.signed = isinstance(event, SignatureDelta)
+        piece.shut = isinstance(event, SignatureDelta)
         self._write(piece, event, out)
 
     def _arguments(self, event: ArgumentsDelta, out: list[Event]) -> None:
@@ -214,12 +215,14 @@ class InterleaveBuffer(Stage[Event, Event]):
         block = self._known(event)
         live = self._piece(event)
         if not _splits(block):
+            if not isinstance(block, ReasoningBlock):
+                raise StageError(f"{type(event).__name__} for block {event.index}, a {type(block).__name__}")
             return live
         queue = self._queue
         if queue and queue[-1].phase is _BLANK and queue[-1] is not live and event.text:
             self._drop_blank(queue.pop())
         last = queue[-1] if queue else self._current
-        return last if last is live and last is not None and not last.signed else None
+        return last if last is live and last is not None and not last.shut else None
 
     def _append(self, index: int, piece: _Piece) -> None:
         """The piece comes next; text that is blank up to here is all blank."""

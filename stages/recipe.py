@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
-from pipeline.dialect import NO_REQUEST, Dialect, RequestFacts
-from pipeline.events import Event
+from pipeline.dialect import NO_REQUEST, Dialect, RequestFacts, Returning
+from pipeline.events import Event, ToolKind
 from pipeline.ledger import Ledger
 from pipeline.limits import DEFAULT_LIMITS, Limits
 from pipeline.message import Message
@@ -16,11 +16,12 @@ from pipeline.stage import Stage
 from stages.answer import AnswerReader
 from stages.interleave import InterleaveBuffer
 from stages.restore import ToolRestorer
-from stages.scrub import TagScrubber
+from stages.scrub import TagScrubber, meant_object
 from stages.seal import Sealer
-from stages.sse import SSEDecoder, SSEEncoder
+from stages.sse import RawDecoder, SSEDecoder, SSEEncoder
 from stages.unwrap import InputUnwrapper
 from stages.validate import BlockValidator
+from stages.verbatim import FrameReturner, OriginKeeper
 from stages.verdict import VerdictStage
 from stages.whole import AnswerBound, BodyReader, BodyWriter
 
@@ -42,24 +43,68 @@ def default_chain(
     It is read in the form `arriving`, or, if that is None, in the one that its first byte tells. What cannot be
     carried goes to `ledger`, how the answer ended to `outcome`.
     """
+    before, after = default_halves(
+        upstream,
+        client,
+        arriving=arriving,
+        leaving=leaving,
+        facts=facts,
+        ledger=ledger,
+        limits=limits,
+        outcome=outcome,
+        options=options,
+    )
+    return before | after
+
+
+def default_halves(
+    upstream: Dialect,
+    client: Dialect,
+    *,
+    arriving: Form | None = Form.STREAM,
+    leaving: Form = Form.STREAM,
+    facts: RequestFacts = NO_REQUEST,
+    ledger: Ledger | None = None,
+    limits: Limits = DEFAULT_LIMITS,
+    outcome: Outcome | None = None,
+    options: AnswerOptions = DEFAULT_ANSWERS,
+) -> tuple[Stage[bytes, Event], Stage[Event, bytes]]:
+    """The default chain in two, for stages of one's own: `before | mine | after`.
+
+    What stands between is given one block at a time. Whatever it makes of that is lawful again behind it, but where
+    both dialects are the same.
+    """
     ledger = Ledger() if ledger is None else ledger
     outcome = Outcome(ledger=ledger) if outcome is None else outcome
+    verdict = VerdictStage(outcome, facts.usage)
+    if upstream.name == client.name and isinstance(client, Returning):
+        streamed = leaving is Form.STREAM
+        reading = _keeping(upstream, arriving, facts, ledger, limits, bodies=not streamed)
+        if _renames(facts):
+            reading = reading | ToolRestorer(facts.map)
+        if not streamed:
+            return reading, _writing(client, leaving, facts, ledger, limits, verdict)
+        returner = client.returner(facts=facts, ledger=ledger, limits=limits)
+        return reading, verdict | FrameReturner(returner, SSEEncoder())
     sealer = Sealer(upstream=options.upstream or upstream.name, envelopes=options.envelope, ledger=ledger)
     neutral = sealer | InterleaveBuffer(ledger=ledger, limits=limits)
     if options.recover != "off":
+        freeform = [name for name, tool in facts.map.tools.items() if tool.kind is ToolKind.CUSTOM and not tool.wrapped]
         neutral = neutral | TagScrubber(
-            options=options, tools=facts.tools, ledger=ledger, limits=limits, outcome=outcome
+            options=options, tools=facts.tools, freeform=freeform, ledger=ledger, limits=limits, outcome=outcome
         )
     if any(tool.wrapped for tool in facts.map.tools.values()):
         neutral = neutral | InputUnwrapper(facts.map, ledger=ledger, limits=limits)
-    if facts.map.ids or any(name != tool.name for name, tool in facts.map.tools.items()):
+    if _renames(facts):
         neutral = neutral | ToolRestorer(facts.map)
-    return (
-        _reading(upstream, arriving, facts, ledger, limits)
-        | neutral
-        | BlockValidator(ledger=ledger, limits=limits)
-        | _writing(client, leaving, facts, ledger, limits, VerdictStage(outcome, facts.usage))
-    )
+    before = _reading(upstream, arriving, facts, ledger, limits) | neutral
+    validator = BlockValidator(ledger=ledger, limits=limits)
+    return before, validator | _writing(client, leaving, facts, ledger, limits, verdict)
+
+
+def _renames(facts: RequestFacts) -> bool:
+    """Whether the upstream was given other names or ids than the client's."""
+    return bool(facts.map.ids) or any(name != tool.name for name, tool in facts.map.tools.items())
 
 
 def _reading(
@@ -68,7 +113,26 @@ def _reading(
     """Bytes of an answer to events."""
     decoder = SSEDecoder(limits=limits, sentinels=tuple(upstream.sentinels), ledger=ledger)
     stream = decoder | upstream.normalizer(facts=facts, ledger=ledger, limits=limits)
-    whole = BodyReader(partial(upstream.read_body, facts=facts, ledger=ledger, limits=limits), limits=limits)
+    read = partial(upstream.read_body, facts=facts, ledger=ledger, limits=limits)
+    whole = BodyReader(read, limits=limits, mend=meant_object, ledger=ledger)
+    return AnswerReader(stream, whole) if form is None else stream if form is Form.STREAM else whole
+
+
+def _keeping(
+    upstream: Dialect, form: Form | None, facts: RequestFacts, ledger: Ledger, limits: Limits, *, bodies: bool
+) -> Stage[bytes, Event]:
+    """Bytes of an answer to events that remember them: of a whole answer if `bodies`, else of a stream.
+
+    What is read of such an answer and cannot be carried is not lost with it.
+    """
+    read = partial(upstream.read_body, facts=facts, ledger=Ledger() if bodies else ledger, limits=limits)
+    whole = BodyReader(read, limits=limits, keeps=bodies)
+    decoder = SSEDecoder(limits=limits, sentinels=tuple(upstream.sentinels), ledger=ledger)
+    if bodies:
+        stream = decoder | upstream.normalizer(facts=facts, ledger=ledger, limits=limits)
+    else:
+        normalizer = upstream.normalizer(facts=facts, ledger=Ledger(), limits=limits)
+        stream = RawDecoder(decoder) | OriginKeeper(normalizer, upstream.name)
     return AnswerReader(stream, whole) if form is None else stream if form is Form.STREAM else whole
 
 

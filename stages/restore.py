@@ -30,4 +30,4 @@ class ToolRestorer(Stage[Event, Event]):
         if not isinstance(block, ToolUseBlock):
             return event
         theirs = evolve(block, id=self.map.ids.get(block.id, block.id), name=self.map.tool(block.name).name)
-        return event if theirs == block else BlockStart(event.index, theirs)
+        return event if theirs == block else evolve(event, block=theirs)

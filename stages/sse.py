@@ -3,22 +3,27 @@
 The rules are WHATWG's (HTML, section 9.2, "Server-sent events"); where providers need more, the docstrings say so.
 """
 
+import re
 from collections.abc import Sequence
 from enum import Enum, auto
 
 from attrs import define, field
 
-from pipeline.errors import LimitExceeded, StageError, UpstreamError
+from pipeline.errors import LimitExceeded, PipelineError, StageError, UpstreamError
 from pipeline.events import Frame, StreamError
-from pipeline.jsontext import loads
+from pipeline.framing import CR, LF, fields, is_json, uniform
 from pipeline.ledger import Ledger
 from pipeline.limits import DEFAULT_LIMITS, Limits
 from pipeline.stage import Stage
 
 BOM = b"\xef\xbb\xbf"
-CR, LF = b"\r\n"
+
 BEGINNINGS = (b"data:", b"event:", b"id:", b"retry:", b"error:", BOM)
 """What a line begins with that is no junk; a beginning of one, at the end of the stream, was cut."""
+
+
+_BLANK_LINE = re.compile(rb"(?>\r\n|\n|\r)(?>\r\n|\n|\r)")
+_SILENT = re.compile(rb"(?:\xef\xbb\xbf)?(?:(?::[^\r\n]*)?(?>\r\n|\n|\r))*")  # blank lines and comments
 
 
 class Edge(Enum):
@@ -108,6 +113,21 @@ class SSEDecoder(Stage[bytes, Frame]):
                 made[:0] = self._told_before()
             self._made += len(made)
         return made
+
+    def at_once(self, data: bytes) -> list[Frame]:
+        """The frames of `data` up to its last blank line, with the bytes they came as, if they are `uniform`.
+
+        If not, or if something is kept that came before, none, and nothing is read.
+        """
+        end = data.rfind(b"\n\n")
+        if end < 0 or end > self._bound or self._edge is not MIDDLE or self._block or self._junk or CR in data:
+            return []
+        frames = uniform(data, end)
+        self._made += len(frames)
+        if len(frames) == 1:
+            return [Frame(frames[0].data, frames[0].name, data[: end + 2])]
+        blocks = data[:end].split(b"\n\n") if frames else ()
+        return [Frame(frame.data, frame.name, block + b"\n\n") for frame, block in zip(frames, blocks, strict=True)]
 
     def receive_eof(self, cause: StreamError | None = None) -> Sequence[Frame]:
         if self.ended:
@@ -227,6 +247,83 @@ class SSEDecoder(Stage[bytes, Frame]):
 
 
 @define
+class RawDecoder(Stage[bytes, Frame]):
+    """Every frame of `decoder` has the bytes that it came as; what is no frame's is one without data.
+
+    All bytes leave in order, each once, but for those of an event that the stream ended in: they are dropped, unless
+    `decoder` makes a frame of them, which is given its blank line.
+    """
+
+    decoder: SSEDecoder
+    ended: bool = field(init=False, default=False)
+    _raw: bytearray = field(init=False, factory=bytearray)
+    """What has come since the last frame."""
+
+    @property
+    def held(self) -> int:  # type: ignore[override]  # computed here, stored elsewhere
+        return len(self._raw)
+
+    def receive(self, items: Sequence[bytes]) -> Sequence[Frame]:
+        out: list[Frame] = []
+        data = items[0] if len(items) == 1 else b"".join(items)
+        try:
+            if self._raw:
+                data = self._feed(data, out, first=True)
+            if data and not self._raw and (frames := self.decoder.at_once(data)):
+                out += frames
+                data = data[data.rfind(b"\n\n") + 2 :]
+            if data:
+                self._feed(data, out)
+        except PipelineError as error:
+            self._pass(error.take(), out)
+            raise error.after(out) from error.__cause__
+        return out
+
+    def receive_eof(self, cause: StreamError | None = None) -> Sequence[Frame]:
+        self.ended = True
+        out: list[Frame] = []
+        frames = self.decoder.receive_eof(cause)
+        if frames:
+            while not _BLANK_LINE.search(self._raw[-4:]):
+                self._raw += b"\n"
+            self._pass(frames, out)
+        elif lines := _SILENT.match(self._raw):
+            out += [Frame(b"", raw=lines.group())] if lines.end() else []
+        self._raw.clear()
+        return out
+
+    def _feed(self, data: bytes, out: list[Frame], *, first: bool = False) -> bytes:
+        """Read piece by piece, each up to a blank line, which may have begun in an earlier read; or only the `first`.
+
+        What is left.
+        """
+        before, at = bytes(self._raw[-2:]), 0
+        for found in _BLANK_LINE.finditer(before + data):
+            if (end := found.end() - len(before)) > at:
+                self._piece(data[at:end], out)
+                at = end
+                if first:
+                    return data[at:]
+        if at < len(data):
+            self._piece(data[at:], out)
+        return b""
+
+    def _piece(self, piece: bytes, out: list[Frame]) -> None:
+        self._raw += piece
+        self._pass(self.decoder.receive((piece,)), out)
+
+    def _pass(self, frames: Sequence[Frame], out: list[Frame]) -> None:
+        """The frames that one piece made: the first has the bytes of all. Silence does not wait for one."""
+        if frames:
+            raws = [bytes(self._raw), *(b"" for _ in frames[1:])]
+            out += [Frame(frame.data, frame.name, raw) for frame, raw in zip(frames, raws, strict=True)]
+            self._raw.clear()
+        elif _BLANK_LINE.search(self._raw[-4:]) and _SILENT.fullmatch(self._raw):
+            out.append(Frame(b"", raw=bytes(self._raw)))
+            self._raw.clear()
+
+
+@define
 class SSEEncoder(Stage[Frame, bytes]):
     """The frames of one call are one bytes object of whole events, LF at every line's end.
 
@@ -265,54 +362,3 @@ class SSEEncoder(Stage[Frame, bytes]):
     def receive_eof(self, cause: StreamError | None = None) -> Sequence[bytes]:
         self.ended = True
         return ()
-
-
-def uniform(data: bytes, end: int) -> list[Frame]:
-    """The frames of the blocks before `end` if each is one data line, or each an event line and a data line; else none.
-
-    This is the way of nearly every read, so it counts line ends instead of looking at lines.
-    """
-    if data.startswith(b"data: "):
-        run = data[6:end]
-        if LF not in run:
-            return [Frame(run)] if run else []
-        payloads = run.split(b"\n\ndata: ")
-        if run.count(b"\n") == 2 * len(payloads) - 2 and all(payloads):
-            return [Frame(payload) for payload in payloads]
-    elif data[:7] == b"event: ":
-        run = data[7:end]
-        name, _, payload = run.partition(b"\ndata: ")
-        if payload and LF not in payload and LF not in name:
-            return [Frame(payload, name)]
-        rows = [row.partition(b"\ndata: ") for row in run.split(b"\n\nevent: ")]
-        if run.count(b"\n") == 3 * len(rows) - 2 and all(payload for _, _, payload in rows):
-            return [Frame(payload, name) for name, _, payload in rows]
-    return []
-
-
-def fields(block: bytes) -> tuple[bytes, bytes, list[bytes]]:
-    """A block's event name, its data, and the lines that are neither empty nor a comment nor a known field."""
-    name = b""
-    data: list[bytes] = []
-    junk: list[bytes] = []
-    for line in block.split(b"\n"):
-        key, _, value = line.partition(b":")
-        if key == b"data":
-            data.append(value.removeprefix(b" "))
-        elif key == b"event":
-            name = value.removeprefix(b" ")
-        elif key == b"error":
-            name = name or key
-            data.append(value.removeprefix(b" "))
-        elif key and key not in (b"id", b"retry"):
-            junk.append(line)
-    return name, b"\n".join(data), junk
-
-
-def is_json(data: bytes, depth: int) -> bool:
-    """Whether `data` is one whole JSON text."""
-    try:
-        loads(data, depth)
-    except ValueError:
-        return False
-    return True

@@ -1,26 +1,31 @@
 """Whole answers go through the same stages as streams: a body becomes events, events become a body."""
 
 from collections.abc import Callable, Sequence
+from operator import is_
 from typing import Any
 
-from attrs import define, field
+from attrs import define, evolve, field
 
+from pipeline.arguments import Arguments
 from pipeline.errors import ErrorKind, LimitExceeded, UpstreamError
 from pipeline.events import (
     ArgumentsDelta,
     Carry,
     Event,
     MessageStop,
+    Origin,
     Ping,
     ReasoningDelta,
     RefusalDelta,
     SignatureDelta,
     StreamError,
     TextDelta,
+    ToolKind,
 )
 from pipeline.jsontext import JSONScanner, dumps
+from pipeline.ledger import Ledger
 from pipeline.limits import DEFAULT_LIMITS, Limits
-from pipeline.message import Message, assemble, disassemble
+from pipeline.message import Content, Message, ToolUse, assemble, disassemble
 from pipeline.stage import Stage
 
 SILENT = (Carry, Ping)
@@ -35,13 +40,19 @@ OVERHEAD = 100
 class BodyReader(Stage[bytes, Event]):
     """At the end, the events of the whole answer that the bytes are.
 
-    A JSON text shows its own end: one that lacks it was cut, and one that has it is whole, whatever broke then.
+    A JSON text shows its own end: one that lacks it was cut, and one that has it is whole, whatever broke then. If it
+    `keeps` the body, the events remember it, so that it may go back as it came. Arguments that are no JSON object are
+    mended, if `mend` can; that is recorded.
 
     Raises `UpstreamError` if the bytes are no answer, `LimitExceeded` at `limits.answer_bytes`.
     """
 
     read: Callable[[bytes], Message]
     limits: Limits = field(default=DEFAULT_LIMITS, kw_only=True)
+    keeps: bool = field(default=False, kw_only=True)
+    mend: Callable[[str], str | None] | None = field(default=None, kw_only=True)
+    """The JSON object that a text means; None if it means none."""
+    ledger: Ledger = field(factory=Ledger, kw_only=True)
     ended: bool = field(init=False, default=False)
     _body: bytearray = field(init=False, factory=bytearray)
 
@@ -67,7 +78,26 @@ class BodyReader(Stage[bytes, Event]):
             if (why := cause or _cut(body, self.limits)) is None:
                 raise
             return (why,)
-        return (message.error,) if message.error is not None and not message.content else [*disassemble(message)]
+        if message.error is not None and not message.content:
+            return (message.error,)
+        if self.mend is not None:
+            message = evolve(message, content=tuple(self._mended(content, self.mend) for content in message.content))
+        events = [*disassemble(message)]
+        if self.keeps:
+            origin = Origin(body, raw=body, made=tuple(events))
+            for event in events:
+                event.origin = origin  # type: ignore[misc]  # it was made just now, and nobody has seen it
+        return events
+
+    def _mended(self, content: Content, mend: Callable[[str], str | None]) -> Content:
+        if not (isinstance(content, ToolUse) and content.complete and content.kind is ToolKind.FUNCTION):
+            return content
+        arguments = Arguments(self.limits)
+        arguments.feed(content.arguments)
+        if arguments.close()[1] or (meant := mend(content.arguments)) is None:
+            return content
+        self.ledger.record("BodyReader", "arguments", "mended", "they were no JSON object")
+        return evolve(content, arguments=meant)
 
 
 @define
@@ -96,7 +126,7 @@ class AnswerBound(Stage[Event, Event]):
 
 @define
 class BodyWriter(Stage[Event, bytes]):
-    """At the message's end, its whole body; of one that failed, nothing."""
+    """At the message's end, its whole body; of one that failed, nothing. A body that nobody changed is as it came."""
 
     write: Callable[[Message], Any]
     held: int = field(init=False, default=0)
@@ -108,7 +138,8 @@ class BodyWriter(Stage[Event, bytes]):
             if self.ended:
                 break
             if isinstance(event, MessageStop):
-                return (dumps(self.write(assemble(self._end()))),)
+                events = self._end()
+                return (_kept([*events, event]) or dumps(self.write(assemble(events))),)
             if isinstance(event, StreamError):
                 self._end()
             elif not isinstance(event, SILENT):
@@ -125,6 +156,14 @@ class BodyWriter(Stage[Event, bytes]):
         self.held = 0
         self.ended = True
         return events
+
+
+def _kept(events: Sequence[Event]) -> bytes:
+    """The body that these events were made of, if they are all of them, as they were made; else nothing."""
+    origin = events[0].origin
+    if not isinstance(origin, Origin) or len(events) != len(origin.made) or not all(map(is_, events, origin.made)):
+        return b""
+    return origin.raw
 
 
 def weight_of(event: Event) -> int:

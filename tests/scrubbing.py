@@ -40,11 +40,15 @@ class Scrubbed:
     most: int = field(init=False, default=0)
     """The most bytes that were held."""
 
-    def give(self, *events: Event) -> "Scrubbed":
-        """A whole answer, one event a read, and its end."""
-        stage = TagScrubber(
+    def stage(self) -> TagScrubber:
+        """A fresh scrubber."""
+        return TagScrubber(
             options=self.options, tools=self.tools, ledger=self.ledger, limits=self.limits, outcome=self.outcome
         )
+
+    def give(self, *events: Event) -> "Scrubbed":
+        """A whole answer, one event a read, and its end."""
+        stage = self.stage()
         for event in events:
             self.steps.append([*stage.receive([event])])
             self.most = max(self.most, stage.held)

@@ -141,6 +141,13 @@ def test_blanks_inside_null_are_not_null() -> None:
     assert not of("nu", " ", "ll").close()[1]
 
 
+@pytest.mark.parametrize("half", [r"\ud83d", r"\uDE00", r"\ud83d\ud83d", r"\ude00\ud83d"])
+def test_half_a_character_makes_it_no_json_that_every_client_reads(half: str) -> None:
+    assert of(f'{{"x":"{half}"}}').close() == ("", False)
+    whole = r'{"x":"\ud83d\ude00 \\ud83d"}'
+    assert of(whole).close() == ("", True)
+
+
 def test_null_and_then_an_object_is_the_object() -> None:
     assert fed("null", " ", '{"x":1}') == ["", "", '{"x":1}']
     assert fed(' null {"x":1}') == ['{"x":1}']

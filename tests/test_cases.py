@@ -12,7 +12,7 @@ from tests.support import Answer, Run, read, same_ids
 
 FILE = Path(__file__).parents[2] / "shared" / "cases" / "streams.jsonl"
 LATER = ("texttool", "thinktag")
-"""Kinds that are about markup in the text, which no stage of this chain reads."""
+"""Kinds that are about markup in the text: `test_scrub_cases` has them, with the tools that they offer."""
 
 pytestmark = pytest.mark.skipif(not FILE.exists(), reason="../shared/cases does not lie beside the project")
 

@@ -1,7 +1,5 @@
 """Which fragment belongs to which call."""
 
-from collections.abc import Collection
-from itertools import count
 from typing import Any
 
 import pytest
@@ -11,52 +9,13 @@ from pipeline.events import (
     ArgumentsDelta,
     BlockStart,
     BlockStop,
-    Event,
     RedactedReasoningBlock,
-    ToolKind,
     ToolUseBlock,
 )
-from pipeline.ledger import Ledger
 from pipeline.limits import Limits
-from pipeline.toolnames import OfferedTool, RequestMap
-from stages.dialects.chat.calls import LEGACY, Calls, Fragment, exact_entries, fragments_of
-from tests.support import call, chunk, fragment, payload
-
-
-class Spoken:
-    """Calls, given entries of `tool_calls`, with what came of them."""
-
-    def __init__(self, limits: Limits | None = None, offered: Collection[str] = ()) -> None:
-        self.ledger = Ledger()
-        tools = {name: OfferedTool(name) for name in offered}
-        self.calls = Calls(self.ledger, limits or Limits(), count(), RequestMap(tools))
-        self.out: list[Event] = []
-
-    def say(self, *entries: dict[str, Any]) -> list[Event]:
-        """What these entries make."""
-        before = len(self.out)
-        for one in fragments_of(entries, self.ledger):
-            self.calls.add(one, self.out)
-        return self.out[before:]
-
-    def whole(self) -> list[tuple[str, str, str]]:
-        """Id, name and arguments of the calls, in order."""
-        said: dict[int, list[str]] = {}
-        for event in self.out:
-            if isinstance(event, BlockStart):
-                assert isinstance(event.block, ToolUseBlock)
-                said[event.index] = [event.block.id, event.block.name, ""]
-            elif isinstance(event, ArgumentsDelta):
-                said[event.index][2] += event.text
-        return [(id_, name, text) for id_, name, text in said.values()]
-
-
-def called(*entries: dict[str, Any]) -> list[tuple[str, str, str]]:
-    """The calls that these entries make."""
-    spoken = Spoken()
-    spoken.say(*entries)
-    return spoken.whole()
-
+from stages.dialects.chat.fragments import Fragment
+from tests.chat_calls import Spoken, called
+from tests.support import fragment
 
 # One call
 
@@ -211,100 +170,6 @@ def test_an_id_that_is_a_number_is_a_word() -> None:
     assert called(fragment(0, 7, "f", "{}")) == [("7", "f", "{}")]
 
 
-# Several calls
-
-
-@pytest.mark.parametrize(
-    ("entries", "wanted"),
-    [
-        # told apart by place
-        (
-            [
-                fragment(1, "a", "f", "{"),
-                fragment(3, "b", "g", "{"),
-                fragment(1, None, None, "}"),
-                fragment(3, None, None, "}"),
-            ],
-            [("a", "f", "{}"), ("b", "g", "{}")],
-        ),
-        # one place for all, whole calls
-        (
-            [fragment(0, "a", "f", '{"x":1}'), fragment(0, "b", "f", '{"x":2}')],
-            [("a", "f", '{"x":1}'), ("b", "f", '{"x":2}')],
-        ),
-        ([fragment(0, "a", "f", ""), fragment(0, "b", "g", "")], [("a", "f", ""), ("b", "g", "")]),
-        ([fragment(0, "a", "f", ""), fragment(0, "b", "f", "{}")], [("a", "f", ""), ("b", "f", "{}")]),
-        # one place for all, one by one in pieces, and back to the first by its id
-        (
-            [fragment(0, "a", "f", "{"), fragment(0, "b", "g", "{}"), fragment(0, "a", "f", "}")],
-            [("a", "f", "{}"), ("b", "g", "{}")],
-        ),
-        # one place, no id
-        ([fragment(0, None, "f", "{}"), fragment(0, None, "g", "{}")], [("*", "f", "{}"), ("*", "g", "{}")]),
-        # the first one has no id, the second has
-        ([fragment(0, None, "f", "{}"), fragment(0, "b", "f", "{}")], [("*", "f", "{}"), ("b", "f", "{}")]),
-        # an id that comes late, with the name again; another name with an id
-        ([fragment(0, None, "f", ""), fragment(0, "b", "f", "{}")], [("*", "f", "{}")]),
-        ([fragment(0, None, "f", "{"), fragment(0, "b", "f", "}")], [("*", "f", "{}")]),
-        ([fragment(0, None, "f", ""), fragment(0, "b", "g", "{}")], [("*", "f", ""), ("b", "g", "{}")]),
-        # no place
-        ([fragment(None, "a", "f", "{}"), fragment(None, "b", "f", "{}")], [("a", "f", "{}"), ("b", "f", "{}")]),
-        (
-            [fragment(None, "a", "f", "{"), fragment(None, "b", "g", "{}"), fragment(None, "a", None, "}")],
-            [("a", "f", "{}"), ("b", "g", "{}")],
-        ),
-        # no place, one id for two names
-        ([fragment(None, "a", "f", "{}"), fragment(None, "a", "g", "{}")], [("a", "f", "{}"), ("a_2", "g", "{}")]),
-        # no place and no id
-        ([fragment(None, None, "f", "{}"), fragment(None, None, "f", "{}")], [("*", "f", "{}"), ("*", "f", "{}")]),
-        ([fragment(None, None, "f", '{"x"'), fragment(None, None, "f", ":1}")], [("*", "f", '{"x":1}')]),
-        ([fragment(None, None, "f"), fragment(None, None, "f")], [("*", "f", ""), ("*", "f", "")]),
-        # no place, and an id that changes
-        ([fragment(None, "a", "f", "{"), fragment(None, "b", None, "}")], [("a", "f", "{}")]),
-        # a place only at first
-        ([fragment(0, "a", "f", "{"), fragment(None, None, None, "}")], [("a", "f", "{}")]),
-    ],
-)
-def test_calls_are_told_apart(entries: list[dict[str, Any]], wanted: list[tuple[str, str, str]]) -> None:
-    minted = [("*" if id_.startswith("call_") else id_, name, text) for id_, name, text in called(*entries)]
-    assert minted == wanted
-
-
-def test_text_without_any_name_belongs_to_the_only_call_that_is_not_whole() -> None:
-    entries = [fragment(None, "a", "f", '{"x":1}'), fragment(None, "b", "g", '{"y":')]
-    assert called(*entries, fragment(arguments="2}")) == [("a", "f", '{"x":1}'), ("b", "g", '{"y":2}')]
-    assert called(*entries, fragment(arguments="2}"), fragment(arguments=" "))[1] == ("b", "g", '{"y":2} ')
-
-
-def test_text_without_any_name_goes_back_to_a_call_that_is_not_whole() -> None:
-    entries = [fragment(None, "a", "f", '{"x":'), fragment(None, "b", "g", '{"y":2}')]
-    assert called(*entries, fragment(arguments="1}")) == [("a", "f", '{"x":1}'), ("b", "g", '{"y":2}')]
-
-
-def test_a_call_that_came_in_pieces_is_whole_too() -> None:
-    entries = [fragment(None, "a", "f", '{"x"'), fragment(None, "a", None, ":1}"), fragment(None, "b", "g", '{"y":')]
-    assert called(*entries, fragment(arguments="2}")) == [("a", "f", '{"x":1}'), ("b", "g", '{"y":2}')]
-
-
-def test_an_id_alone_begins_a_call() -> None:
-    assert called(fragment(None, "a"), fragment(None, "a", "f", "{}")) == [("a", "f", "{}")]
-
-
-def test_text_that_could_belong_to_several_calls_fails() -> None:
-    spoken = Spoken()
-    spoken.say(fragment(None, "a", "f", "{"), fragment(None, "b", "g", "{"))
-    with pytest.raises(UpstreamError, match="several calls") as raised:
-        spoken.say(fragment(arguments="}"))
-    assert raised.value.code == "ambiguous_tool_call"
-
-
-def test_text_before_any_call_waits_for_a_name() -> None:
-    spoken = Spoken()
-    assert spoken.say(fragment(arguments="{")) == []
-    assert spoken.say(fragment(arguments="}")) == []
-    assert spoken.calls.held == 2
-
-
 # Ids
 
 
@@ -394,61 +259,6 @@ def test_an_extra_that_holds_nothing_makes_no_block(extra: Any) -> None:
     assert list(spoken.ledger) == []
 
 
-# The quick way
-
-
-def test_the_way_of_nearly_every_fragment_gives_what_the_long_way_gives() -> None:
-    spoken, quick = Spoken(), Spoken()
-    for one in (spoken, quick):
-        one.say(fragment(0, "i", "f", ""))
-    going_on = quick.calls.going_on([fragment(0, arguments='{"x":1}')])
-    assert going_on is not None
-    quick.out.append(going_on.more('{"x":1}'))
-    spoken.say(fragment(0, arguments='{"x":1}'))
-    assert quick.out == spoken.out
-    for one in (spoken, quick):
-        one.say(fragment(0, None, "g", '{"y":2}'))
-    assert (
-        [call[1:] for call in quick.whole()]
-        == [call[1:] for call in spoken.whole()]
-        == [
-            ("f", '{"x":1}'),
-            ("g", '{"y":2}'),
-        ]
-    )
-
-
-@pytest.mark.parametrize(
-    "entries",
-    [
-        None,
-        7,
-        [],
-        ["odd"],
-        [{}],
-        [{"index": 0}],
-        [{"index": 0, "function": None}],
-        [{"index": 0, "function": {}}],
-        [{"index": [], "function": {"arguments": "x"}}],
-        [fragment(0, arguments="x"), fragment(0, arguments="y")],
-        [fragment(0, "i", arguments="x")],
-        [fragment(0, name="f")],
-        [fragment(0, name="f", arguments="x")],
-        [fragment(0, arguments="")],
-        [fragment(0, arguments={})],
-        [fragment(0, arguments=7)],
-        [fragment(0, arguments="\ud83d")],
-        [fragment(1, arguments="x")],
-        [fragment(2, arguments="x")],
-        [fragment(arguments="x")],
-    ],
-)
-def test_every_other_fragment_takes_the_long_way(entries: Any) -> None:
-    spoken = Spoken()
-    spoken.say(fragment(0, "i", "f"), fragment(1, "j"))
-    assert spoken.calls.going_on(entries) is None
-
-
 # Halves of characters
 
 
@@ -489,142 +299,3 @@ def test_half_a_character_is_dropped_with_a_call_that_was_cut() -> None:
     spoken.say(fragment(0, "i", "f", "\ud83d"))
     spoken.calls.cut()
     assert spoken.calls.held == 0
-
-
-# Fragments
-
-
-@pytest.mark.parametrize(
-    ("entry", "wanted"),
-    [
-        (fragment(3, "i", "f", "{}"), Fragment(3, "i", "f", "{}", ToolKind.FUNCTION)),
-        (fragment("3"), Fragment(3, "", "", "", ToolKind.FUNCTION)),
-        (fragment("x"), Fragment(None, "", "", "", ToolKind.FUNCTION)),
-        (fragment("9" * 5000), Fragment(None, "", "", "", ToolKind.FUNCTION)),
-        (fragment(2.0), Fragment(2, "", "", "", ToolKind.FUNCTION)),
-        (fragment(2.5), Fragment(None, "", "", "", ToolKind.FUNCTION)),
-        (fragment(True), Fragment(None, "", "", "", ToolKind.FUNCTION)),
-        (fragment([]), Fragment(None, "", "", "", ToolKind.FUNCTION)),
-        (fragment(0, " ", "\n"), Fragment(0, "", "", "", ToolKind.FUNCTION)),
-        (fragment(0, True, ["f"]), Fragment(0, "", "", "", ToolKind.FUNCTION)),
-        (fragment(0, arguments={"x": [1]}), Fragment(0, "", "", '{"x":[1]}', ToolKind.FUNCTION, value=True)),
-        (fragment(0, arguments=7), Fragment(0, "", "", "7", ToolKind.FUNCTION, value=True)),
-        ({"custom": {"name": "f", "input": "x"}}, Fragment(None, "", "f", "x", ToolKind.CUSTOM)),
-        ({"type": "custom", "id": "i"}, Fragment(None, "i", "", "", ToolKind.CUSTOM)),
-        ({"custom": 7}, Fragment(None, "", "", "", ToolKind.FUNCTION)),
-    ],
-)
-def test_an_entry_is_read_member_by_member(entry: dict[str, Any], wanted: Fragment) -> None:
-    assert Fragment.of(entry) == wanted
-
-
-def test_a_place_may_be_given() -> None:
-    assert Fragment.of({"function": {"name": "f"}}, LEGACY) == Fragment(LEGACY, "", "f", "", ToolKind.FUNCTION)
-
-
-def test_a_freeform_call_of_a_function_is_a_functions() -> None:
-    entry = {"index": 0, "id": "i", "type": "custom", "custom": {"name": "f", "input": '{"x":1}'}}
-    assert Spoken(offered={"f"}).say(entry)[0] == BlockStart(0, ToolUseBlock("i", "f"))
-    assert Spoken(offered={"g"}).say(entry)[0] == BlockStart(0, ToolUseBlock("i", "f", ToolKind.CUSTOM))
-
-
-def test_a_custom_call_is_one_by_its_first_fragment() -> None:
-    spoken = Spoken()
-    assert spoken.say(
-        {"index": 0, "id": "i", "type": "custom"}, {"index": 0, "custom": {"name": "f", "input": "x"}}
-    ) == [
-        BlockStart(0, ToolUseBlock("i", "f", ToolKind.CUSTOM)),
-        ArgumentsDelta(0, "x"),
-    ]
-
-
-@pytest.mark.parametrize(
-    ("text", "begins"),
-    [
-        ("{", True),
-        (" [1", True),
-        ('"{', True),
-        ("null", True),
-        ("", False),
-        (":1}", False),
-        ('"', False),
-        ("nul", False),
-    ],
-)
-def test_what_begins_the_arguments_of_a_call(text: str, begins: bool) -> None:
-    assert Fragment(0, "", "", text, ToolKind.FUNCTION).begins is begins
-
-
-@pytest.mark.parametrize(
-    ("entry", "action"),
-    [("odd", "ignored"), (None, "ignored"), ({"id": "w", "type": "web_search", "web_search": {}}, "dropped")],
-)
-def test_what_is_no_call_is_recorded(entry: Any, action: str) -> None:
-    ledger = Ledger()
-    assert fragments_of([entry, fragment(0, "i", "f")], ledger) == [Fragment.of(fragment(0, "i", "f"))]
-    assert [(found.path, found.action) for found in ledger] == [("tool_calls[]", action)]
-
-
-@pytest.mark.parametrize("kind", ["builtin_function", "function", "", None, 7])
-def test_whatever_names_a_function_is_a_call_of_ours(kind: Any) -> None:
-    ledger = Ledger()
-    assert (
-        len(fragments_of([{"type": kind, "function": {"name": "$web_search"}}, {"type": kind, "custom": {}}], ledger))
-        == 2
-    )
-    assert len(ledger) == 0
-
-
-def test_entries_are_read_again_with_every_digit() -> None:
-    entries = [fragment(0, "i", "f", {"n": 2**70})]
-    assert exact_entries(payload(chunk({"tool_calls": entries})), 0) == entries
-    assert exact_entries(payload({"choices": [{"message": {"tool_calls": entries}}]}), 0) == entries
-    for odd in (b"{", b"[]", b"{}", payload(call(0)), payload({"choices": [7]})):
-        assert exact_entries(odd, 1) == ()
-
-
-# What real servers leave out, and what must never be guessed
-
-
-@pytest.mark.parametrize("place", [{}, {"index": None}])
-def test_an_id_finds_its_call_where_the_place_is_missing(place: dict[str, Any]) -> None:
-    a = {**place, "id": "A", "function": {"arguments": '{"a":1}'}}
-    b = {**place, "id": "B", "function": {"arguments": '{"b":2}'}}
-    openings = (fragment(0, "A", "f", ""), fragment(1, "B", "g", ""))
-    assert called(*openings, a, b) == [("A", "f", '{"a":1}'), ("B", "g", '{"b":2}')]
-    assert called(*openings, b, a) == [("A", "f", '{"a":1}'), ("B", "g", '{"b":2}')]
-
-
-def test_a_call_takes_the_place_that_it_lacked() -> None:
-    assert called(fragment(None, "A", "f", '{"a":'), fragment(0, "A", None, "1"), fragment(0, None, None, "}")) == [
-        ("A", "f", '{"a":1}')
-    ]
-
-
-def test_an_unknown_id_alone_never_picks_one_of_several_calls() -> None:
-    with pytest.raises(UpstreamError, match="while several calls were unfinished"):
-        called(fragment(0, "A", "f", ""), fragment(1, "B", "g", ""), {"id": "C", "function": {"arguments": "{}"}})
-
-
-def test_text_without_any_name_belongs_to_the_call_with_a_place_that_is_not_whole() -> None:
-    bare = {"index": None, "id": ""}
-    assert called(
-        fragment(0, "A", "f", ""),
-        {**bare, "function": {"arguments": '{"a":1}'}},
-        fragment(1, "B", "g", ""),
-        {**bare, "function": {"arguments": '{"b":2}'}},
-    ) == [("A", "f", '{"a":1}'), ("B", "g", '{"b":2}')]
-
-
-def test_a_new_id_on_a_used_place_behind_whole_arguments_is_another_call() -> None:
-    assert called(
-        fragment(0, "A", "f", ""),
-        fragment(0, None, None, '{"a":1}'),
-        fragment(0, "B", "f", ""),
-        fragment(0, None, None, '{"a":2}'),
-    ) == [("A", "f", '{"a":1}'), ("B", "f", '{"a":2}')]
-
-
-def test_two_whole_calls_on_one_place_without_ids_are_two() -> None:
-    calls = called(fragment(0, None, "f", '{"a":1}'), fragment(0, None, "f", '{"a":2}'))
-    assert [(name, text) for _, name, text in calls] == [("f", '{"a":1}'), ("f", '{"a":2}')]

@@ -139,6 +139,7 @@ def test_deltas_that_repeat_all_that_came_give_what_is_new() -> None:
     assert repeats.new("The user asks" + "!" * 100) == "!" * 100
     assert repeats.new("The user asks" + "!" * 101) == "!"
     assert repeats.new("something else") == "something else"
+    assert repeats.new("something else!") == "!"
 
 
 def test_the_first_delta_that_tells_settles_whether_deltas_repeat() -> None:

@@ -96,6 +96,7 @@ def test_a_job_writes_its_trace(jobs: Jobs, job: Job, tmp_path: Path) -> None:
         ({"input": None}, "'input' is missing"),
         ({"input": 0}, "'input' is 0, not a text"),
         ({"from": "morse"}, "no dialect 'morse'"),
+        ({"via": ""}, "'via' is empty"),
         ({"chunk": "line"}, "'chunk' is 'line'"),
         ({"request": "nowhere.json"}, "cannot read 'nowhere.json'"),
         ({"trace": "no/where"}, "cannot write 'no/where'"),
@@ -112,6 +113,13 @@ def test_a_job_that_breaks_names_the_thing_and_the_rest_go_on(
     assert rows[0]["output"] == broken["output"]
     assert told in rows[0]["error"]
     assert (rows[1]["output"], rows[1]["ending"]) == (sound["output"], "complete")
+
+
+@pytest.mark.parametrize(("one", "other"), [("trace", "output"), ("trace", "input"), ("output", "input")])
+def test_a_job_does_not_write_over_its_own_files(jobs: Jobs, job: Job, one: str, other: str) -> None:
+    broken = job("a")
+    code, rows = jobs({**broken, one: broken[other]})
+    assert (code, rows[0]["error"]) == (1, "'input', 'output' and 'trace' are not three files")
 
 
 @pytest.mark.parametrize(

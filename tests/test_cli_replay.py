@@ -132,7 +132,11 @@ def test_stages_that_await_are_replayed_like_the_others(replay: Replay, argv: Se
 @pytest.mark.parametrize(
     ("spec", "told"),
     [
-        ("stages.sse", "not to be had as module:Name(args)"),
+        ("stages.sse", "there is no colon"),
+        ("stages.sse:SSEDecoder(limits=5)", "AttributeError"),
+        ("stages.validate:BlockValidator(mode='x')", "'x' is not a valid Mode"),
+        ("pipeline.stage:Stage", "Can't instantiate abstract class"),
+        ("sys:exit(7)", "SystemExit(7)"),
         (f"{HERE}:", "not to be had as module:Name(args)"),
         (f"{HERE}:Add(", "not to be had as module:Name(args)"),
         (f"{HERE}:Nothing", "has no attribute 'Nothing'"),

@@ -24,6 +24,13 @@ def test_each_key_has_its_own_half() -> None:
     assert halves.joined("k", "\ude00") == "\U0001f600"
 
 
+def test_halves_of_many_keys_wait_in_linear_time() -> None:
+    halves = Halves()
+    for key in range(20_000):
+        halves.joined(str(key), "\ud83d")
+    assert halves.held == 20_000
+
+
 def test_half_a_character_alone_becomes_a_mark() -> None:
     halves = Halves()
     assert halves.joined("k", "\ude00a") == "\ufffda"

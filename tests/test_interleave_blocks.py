@@ -169,10 +169,11 @@ def test_arguments_for_text_are_an_error_of_ours(before: list[Event]) -> None:
         play(InterleaveBuffer(), start(0, TEXT), before, args(0, "{"))
 
 
-def test_text_for_a_call_that_has_ended_is_recorded() -> None:
-    stage = InterleaveBuffer()
-    assert last(stage, start(0, CALL_A), stop(0), text(0, "a")) == []
-    assert (losses(stage.ledger), stage.held) == ([("text", "dropped", "for a block that has ended")], 0)
+@pytest.mark.parametrize("ended", [[], [stop(0)]])
+@pytest.mark.parametrize("delta", [text(0, "a"), think(0, "A"), text(0, "")])
+def test_text_for_a_call_is_an_error_of_ours(ended: list[Event], delta: Event) -> None:
+    with pytest.raises(StageError, match=rf"^{type(delta).__name__} for block 0, a ToolUseBlock$"):
+        play(InterleaveBuffer(), start(0, CALL_A), ended, delta)
 
 
 def test_an_error_says_what_had_been_made_in_the_same_read() -> None:

@@ -92,8 +92,8 @@ def test_a_stream_from_its_start_to_its_end() -> None:
         [MessageStart("msg_1", "m", Usage(10, 4, output=1))],
         [BlockStart(0, ReasoningBlock(splittable=False))],
         [ReasoningDelta(0, "Why")],
-        [Carry("messages", frame(signature("SIG")))],
-        [SignatureDelta(0, proof_of("thinking", "SIG")), BlockStop(0)],
+        [SignatureDelta(0, proof_of("thinking", "SIG"))],
+        [BlockStop(0)],
         [BlockStart(1, TextBlock())],
         [Ping()],
         [TextDelta(1, "Hi")],
@@ -163,10 +163,10 @@ def test_thinking_that_begins_whole_is_whole() -> None:
     ]
 
 
-def test_of_several_signatures_the_last_one_stands_and_none_is_told_of_unsigned_thinking() -> None:
-    signed = events(begin(), start(THINKING), signature("A"), thinking("Why"), signature("B"), stop())
+def test_a_signature_outweighs_the_one_that_the_block_began_with_and_of_unsigned_thinking_none_is_told() -> None:
+    signed = events(begin(), start({**THINKING, "signature": "A"}), thinking("Why"), signature("B"), stop())
     assert [one for one in signed if isinstance(one, SignatureDelta)] == [SignatureDelta(0, proof_of("thinking", "B"))]
-    unsigned = events(begin(), start({"type": "thinking"}), thinking("Why"), stop())
+    unsigned = events(begin(), start({"type": "thinking"}), thinking("Why"), signature(""), stop())
     assert not any(isinstance(one, SignatureDelta) for one in unsigned)
 
 
@@ -350,10 +350,9 @@ def test_a_stream_that_ends_before_its_terminal_was_cut(told_so_far: list[Json])
     assert events(*told_so_far)[-1] == CUT
 
 
-def test_a_cause_of_the_end_is_told_and_what_waits_goes_before_it() -> None:
+def test_a_cause_of_the_end_is_told() -> None:
     cause = StreamError(ErrorKind.TIMEOUT, "silence", "idle", retryable=True)
-    frames = [frame(one) for one in (begin(), start(THINKING), thinking("hm"), signature("S"))]
-    assert play(MessagesNormalizer(), *frames, EOF(cause))[-1] == [SignatureDelta(0, proof_of("thinking", "S")), cause]
+    assert play(MessagesNormalizer(), frame(begin()), EOF(cause))[-1] == [cause]
 
 
 def test_some_servers_end_with_a_sentinel_instead() -> None:

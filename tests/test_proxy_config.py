@@ -67,6 +67,21 @@ def test_a_file_has_the_same_names_and_flags_come_first(tmp_path: Path) -> None:
     assert config == due
 
 
+def test_what_becomes_of_markup_is_told_by_flags_or_in_a_table_flags_first(tmp_path: Path) -> None:
+    file = written(tmp_path, "[answers]\nrecover = 'off'\nunfinished = 'hide'\nweak = ['a']\nenvelope = false\n")
+    told = AnswerOptions(recover="off", unfinished="hide", weak=("a",), envelope=False)
+    assert read(["--config", file], {}).answers == told
+    flags = ["--recover", "prompt", "--residue", "hide", "--reasoning-open", "--weak", "b", "--weak", "c"]
+    assert read(["--config", file, *flags], {}).answers == evolve(
+        told, recover="prompt", residue="hide", reasoning_open=True, weak=("b", "c")
+    )
+    assert read(flags, {}).answers == AnswerOptions(
+        recover="prompt", residue="hide", reasoning_open=True, weak=("b", "c")
+    )
+    with pytest.raises(SystemExit):
+        read(["--config", written(tmp_path, "answers = 1"), *flags], {})
+
+
 @pytest.mark.parametrize(
     ("text", "wrong"),
     [
@@ -92,6 +107,9 @@ def test_a_file_has_the_same_names_and_flags_come_first(tmp_path: Path) -> None:
         ("without = [1]", "without: must be a list of words"),
         ("streams_only = 1", "streams_only: must be true or false"),
         ("[answers]\nenvelope = 'off'", "answers.envelope: must be true or false"),
+        ("[answers]\nrecover = 'always'", "answers.recover: must be one of native, prompt, off"),
+        ("[answers]\nresidue = true", "answers.residue: must be one of verbatim, hide"),
+        ("[answers]\nweak = 'fence'", "answers.weak: must be a list of words"),
         ("limits = 1", "limits: must be a table"),
         ("[limits]\npings = 1", "limits.pings: unknown"),
         ("[limits]\nblocks = 0", "limits.blocks: must be a whole number above 0"),

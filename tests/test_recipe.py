@@ -1,6 +1,7 @@
 """stages.recipe: which stages stand in a route, and in which order."""
 
 import json
+from collections.abc import Iterable
 from typing import Any
 
 import pytest
@@ -8,16 +9,16 @@ from attrs import evolve
 
 from pipeline import envelope
 from pipeline.dialect import Dialect, RequestFacts, dialect
-from pipeline.events import ToolKind
+from pipeline.events import BlockStart, Event, TextDelta, ToolKind
 from pipeline.ledger import Ledger
 from pipeline.limits import Limits
 from pipeline.outcome import Outcome, Verdict
 from pipeline.reply import Form
 from pipeline.route import AnswerOptions
-from pipeline.stage import Stage, parts
+from pipeline.stage import EventStage, Stage, parts
 from pipeline.testing import EOF, play
 from pipeline.toolnames import OfferedTool, RequestMap
-from stages.recipe import default_chain
+from stages.recipe import default_chain, default_halves
 from tests.exchange import calls, whole
 from tests.messages_client import folded
 from tests.support import DONE, call, chunk, finish, read, sse, text
@@ -49,6 +50,29 @@ def test_a_stream_for_a_stream_passes_all_that_makes_it_lawful() -> None:
 def test_a_whole_answer_passes_the_same_stages() -> None:
     ends = ["AnswerBound", "VerdictStage", "BodyWriter"]
     assert names(chain(arriving=Form.WHOLE, leaving=Form.WHOLE)) == ["BodyReader", *NEUTRAL, *ends]
+
+
+class Shout(EventStage):
+    """Text is in capitals, in a block that never began."""
+
+    def on_event(self, event: Event) -> Iterable[Event]:
+        if isinstance(event, BlockStart):
+            return []
+        return [TextDelta(event.index + 1, event.text.upper())] if isinstance(event, TextDelta) else [event]
+
+
+@pytest.mark.parametrize("leaving", Form)
+def test_stages_of_ones_own_stand_between_the_halves_and_what_they_make_is_mended(leaving: Form) -> None:
+    before, after = default_halves(CHAT, MESSAGES, leaving=leaving)
+    out = b"".join(item for step in play(before | Shout() | after, HELLO, EOF) for item in step)
+    body = folded(out) if leaving is Form.STREAM else json.loads(out)
+    assert [block["text"] for block in body["content"]] == ["HELLO"]
+
+
+def test_the_halves_of_one_dialect_over_itself_change_no_byte_but_those_of_what_is_changed() -> None:
+    before, after = default_halves(MESSAGES, MESSAGES)
+    stream = given(HELLO)
+    assert b"".join(item for step in play(before | after, stream, EOF) for item in step) == stream
 
 
 def test_an_answer_of_any_form_is_read_by_its_first_byte() -> None:
@@ -108,6 +132,15 @@ def test_a_call_of_a_wrapped_tool_that_was_written_as_text_is_the_clients_freefo
     (block,) = folded(given(raw, facts=facts, outcome=outcome))["content"]
     assert (block["name"], block["input"]) == ("patch", {"input": "a\nb"})
     assert outcome.recovered == 1
+
+
+def test_a_call_of_a_freeform_tool_that_was_written_as_text_is_freeform() -> None:
+    tools = {"f": OfferedTool("f", kind=ToolKind.CUSTOM)}
+    facts = RequestFacts(map=RequestMap(tools=tools), tools={"f": {}})
+    raw = sse(text('<tool_call>{"name": "f", "arguments": {"patch": "a\\nb"}}</tool_call>'), finish(), DONE)
+    out = given(raw, facts=facts, client=dialect("responses"))
+    assert b'"type":"custom_tool_call"' in out
+    assert b'"input":"a\\nb"' in out
 
 
 def test_an_envelope_names_the_provider() -> None:

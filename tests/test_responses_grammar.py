@@ -1,7 +1,6 @@
 """The grammar of a Responses stream: what our encoder writes keeps it, and each rule of the table is broken once."""
 
 import json
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -34,11 +33,11 @@ from pipeline.events import (
 )
 from stages.dialects.responses.encode import ResponsesEncoder, ShowReasoning
 from stages.dialects.responses.grammar import GRAMMAR, RULES
+from stages.dialects.responses.reading import ResponsesReading
 from stages.sse import SSEEncoder
+from tests import breaches
+from tests.breaches import Json, sse
 from tests.responses_stream import START, encoder
-
-Json = dict[str, Any]
-Change = Callable[[list[Json]], list[Json]]
 
 BLOCKS: list[Event] = [
     BlockStart(0, ReasoningBlock()),
@@ -69,11 +68,6 @@ def written(*events: Event, stage: ResponsesEncoder | None = None) -> list[Json]
     """The events that our encoder writes."""
     frames = (stage or encoder()).receive([START, *events])
     return [json.loads(frame.data) for frame in frames]
-
-
-def sse(events: list[Any]) -> bytes:
-    rows = [b"event: %s\ndata: %s\n\n" % (str(one["type"]).encode(), json.dumps(one).encode()) for one in events]
-    return b"".join(rows)
 
 
 def broken(stream: bytes) -> list[tuple[str, str]]:
@@ -122,38 +116,24 @@ def numbered(events: list[Json]) -> list[Json]:
     return [{**event, "sequence_number": number} for number, event in enumerate(events)]
 
 
-def named(kind: str) -> Callable[[Json], bool]:
-    return lambda event: event["type"].removeprefix("response.") == kind
-
-
-def change(kind: str, value: Any, *path: str, item: str = "", of: list[Json] = WHOLE) -> list[Json]:
+def change(kind: str, value: Any, *path: str, of: list[Json] = WHOLE) -> list[Json]:
     """The events, one member of the first of a kind set to a value."""
-    out: list[Json] = json.loads(json.dumps(of))
-    found: Any = next(one for one in out if named(kind)(one) and item in ("", one.get("item", {}).get("type")))
-    for name in path[:-1]:
-        found = found[int(name) if isinstance(found, list) else name]
-    found[path[-1]] = value
-    return out
+    return breaches.change(of, kind, value, *path)
 
 
 def without(kind: str, of: list[Json] = WHOLE) -> list[Json]:
     """The events but for the first of a kind."""
-    gone = next(one for one in of if named(kind)(one))
-    return numbered([one for one in of if one is not gone])
+    return numbered(breaches.without(of, kind))
 
 
-def again(kind: str, of: list[Json] = WHOLE) -> list[Json]:
+def again(kind: str) -> list[Json]:
     """The events, the first of a kind told twice."""
-    at = next(at for at, one in enumerate(of) if named(kind)(one))
-    return numbered([*of[: at + 1], *of[at:]])
+    return numbered(breaches.again(WHOLE, kind))
 
 
 def later(kind: str, behind: str) -> list[Json]:
     """The events, the first of a kind moved behind the first of another."""
-    moved = next(one for one in WHOLE if named(kind)(one))
-    rest = [one for one in WHOLE if one is not moved]
-    at = next(at for at, one in enumerate(rest) if named(behind)(one)) + 1
-    return numbered([*rest[:at], moved, *rest[at:]])
+    return numbered(breaches.later(WHOLE, kind, behind))
 
 
 ADDED, DONE = "output_item.added", "output_item.done"
@@ -175,26 +155,26 @@ BREACHES: list[tuple[str, str, list[Json]]] = [
     ("response", "is the one that began", change("completed", "resp_x", "response", "id")),
     ("item", "has the next index", change(ADDED, 7, "output_index")),
     ("item", "has an id", change(ADDED, "", "item", "id")),
-    ("item", "has ids that no other has", change(ADDED, "b", "item", "call_id", item="function_call")),
+    ("item", "has ids that no other has", change(f"{ADDED}:function_call", "b", "item", "call_id")),
     ("item", "has ids that no other has", change(ADDED, None, "item", "x", of=again(ADDED))),
-    ("item", "has a name and a call id if it is a call", change(ADDED, "", "item", "name", item="function_call")),
-    ("item", "has a name and a call id if it is a call", change(ADDED, "", "item", "call_id", item="custom_tool_call")),
-    ("item", "begins without its text", change(ADDED, [1], "item", "content", item="message")),
-    ("item", "begins without its text", change(ADDED, "user", "item", "role", item="message")),
-    ("item", "begins without its text", change(ADDED, [1], "item", "summary", item="reasoning")),
-    ("item", "begins without its text", change(ADDED, "{}", "item", "arguments", item="function_call")),
+    ("item", "has a name and a call id if it is a call", change(f"{ADDED}:function_call", "", "item", "name")),
+    ("item", "has a name and a call id if it is a call", change(f"{ADDED}:custom_tool_call", "", "item", "call_id")),
+    ("item", "begins without its text", change(f"{ADDED}:message", [1], "item", "content")),
+    ("item", "begins without its text", change(f"{ADDED}:message", "user", "item", "role")),
+    ("item", "begins without its text", change(f"{ADDED}:reasoning", [1], "item", "summary")),
+    ("item", "begins without its text", change(f"{ADDED}:function_call", "{}", "item", "arguments")),
     ("item done", "is of an open item", again(DONE)),
     ("item done", "is who it was", change(DONE, "x", "item", "id")),
-    ("item done", "is who it was", change(DONE, "x", "item", "name", item="function_call")),
-    ("item done", "says what was told", change(DONE, [], "item", "content", item="message")),
-    ("item done", "says what was told", change(DONE, '{"x":1}', "item", "arguments", item="function_call")),
-    ("item done", "says what was told", change(DONE, "x", "item", "summary", "0", "text", item="reasoning")),
+    ("item done", "is who it was", change(f"{DONE}:function_call", "x", "item", "name")),
+    ("item done", "says what was told", change(f"{DONE}:message", [], "item", "content")),
+    ("item done", "says what was told", change(f"{DONE}:function_call", '{"x":1}', "item", "arguments")),
+    ("item done", "says what was told", change(f"{DONE}:reasoning", "x", "item", "summary", "0", "text")),
     ("item done", "is behind the end of its parts", without("content_part.done")),
     ("item done", "is behind the whole of its text, unless it was cut", without(f"{ARGUMENTS}.done")),
     (
         "item done",
         "has an object for arguments if it is complete",
-        change(DONE, "[]", "item", "arguments", item="function_call"),
+        change(f"{DONE}:function_call", "[]", "item", "arguments"),
     ),
     ("of an item", "is of an open one", change(f"{TEXT}.delta", 99, "output_index")),
     ("of an item", "has its id", change(f"{TEXT}.delta", "x", "item_id")),
@@ -268,6 +248,11 @@ def test_a_breach_is_found(part: str, says: str, events: list[Json]) -> None:
 )
 def test_an_event_is_called_by_its_type(stream: bytes) -> None:
     assert ("frame", "is an event that is called by its type") in broken(stream)
+
+
+def test_an_event_that_nothing_is_known_of_tells_of_no_text() -> None:
+    assert ResponsesReading().text_of(WHOLE[0]) is None
+    assert ResponsesReading().text_of(5) is None
 
 
 def test_an_error_ends_a_stream() -> None:

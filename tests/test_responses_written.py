@@ -239,6 +239,26 @@ def test_a_note_is_written_flat_and_stays_on_its_part(note: Json) -> None:
     assert kinds(made)[4] == "output_text.delta"
 
 
+@pytest.mark.parametrize(
+    ("named", "title"), [({"title": "t"}, "t"), ({"title": None}, "https://e.org"), ({}, "https://e.org")]
+)
+def test_another_apis_citation_of_a_page_is_one_of_the_whole_part(named: Json, title: str) -> None:
+    cited = {"type": "somewhere", "url": "https://e.org", "cited_text": "x", **named}
+    note = {"type": "url_citation", "url": "https://e.org", "title": title, "start_index": 0, "end_index": 3}
+    made = between(
+        BlockStart(0, TextBlock()), TextDelta(0, "a"), AnnotationDelta(0, cited), TextDelta(0, "bc"), BlockStop(0)
+    )
+    kinds = [event["type"] for event in made]
+    added = kinds.index("response.output_text.annotation.added")
+    assert kinds[added - 1 : added + 2] == [
+        "response.output_text.delta",
+        "response.output_text.annotation.added",
+        "response.output_text.done",
+    ]
+    assert (made[added]["annotation"], made[added]["annotation_index"]) == (note, 0)
+    assert made[-1]["item"]["content"][0]["annotations"] == [note]
+
+
 def test_a_note_before_its_text_opens_the_part() -> None:
     note = AnnotationDelta(0, {"type": "file_path"})
     made = between(BlockStart(0, TextBlock()), note, note, TextDelta(0, "a"), BlockStop(0))

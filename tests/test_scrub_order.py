@@ -242,6 +242,10 @@ def test_at_a_sudden_end_what_is_held_goes_out_first(cause: StreamError | None) 
     assert [*scrubber.receive_eof(CUT)] == []
 
 
+def test_an_empty_delta_is_nothing() -> None:
+    assert Scrubbed().give(*said("", "a", "", "<", "", "b")).content == ["a<b"]
+
+
 def test_nothing_comes_behind_the_end() -> None:
     for end in (EOF, BOOM):
         scrubber = TagScrubber(options=PROMPT, tools=OFFERED)

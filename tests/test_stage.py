@@ -134,6 +134,14 @@ def test_a_chain_has_ended_when_one_of_its_stages_has() -> None:
     assert chain.ended
 
 
+def test_what_stands_before_a_stage_that_has_ended_is_not_asked_at_the_end() -> None:
+    a, b, c, d = map(Scripted, "abcd")
+    chain = a | b | c | d
+    b.ended = d.ended = True
+    play(chain, EOF)
+    assert (a.ends, b.ends, c.ends, d.ends) == ([], [None], [None], [None])
+
+
 def test_nothing_comes_of_a_chain_after_its_end() -> None:
     a = Scripted("a", holds="x", says="p")
     chain = a | Scripted("b")

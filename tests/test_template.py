@@ -56,6 +56,20 @@ def test_every_other_frame_is_not(data: bytes) -> None:
     assert learnt(frame("a"), "a").text(data) == ""
 
 
+def test_another_tail_of_the_same_length_is_another_frame() -> None:
+    template = Template()
+    assert template.learn(b'{"said": "a", "end": null}', "a", said)
+    assert template.text(b'{"said": "b", "end": null}') == "b"
+    assert template.text(b'{"said": "b", "end": "xx"}') == ""
+
+
+def test_little_is_kept_of_a_frame() -> None:
+    template = Template()
+    assert not template.learn(frame("a", pad="x" * 5000), "a", said)
+    assert template.learn(frame("a" * 5000), "a" * 5000, said)
+    assert template.text(frame("b")) == "b"
+
+
 def test_nothing_is_known_before_anything_is_learnt() -> None:
     assert Template().text(frame("b")) == ""
     template = learnt(frame("a"), "a")

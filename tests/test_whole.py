@@ -8,12 +8,24 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.errors import ErrorKind, LimitExceeded, UpstreamError
-from pipeline.events import Carry, Event, Frame, MessageStop, Ping, SignatureDelta, StreamError
+from pipeline.events import (
+    ArgumentsDelta,
+    Carry,
+    Event,
+    Frame,
+    MessageStop,
+    Ping,
+    SignatureDelta,
+    StreamError,
+    ToolKind,
+)
+from pipeline.ledger import Ledger
 from pipeline.limits import Limits
 from pipeline.message import Message, Text, ToolUse, disassemble
 from pipeline.outcome import Outcome
 from pipeline.stage import Chain
 from pipeline.testing import EOF, check_stage, cut, play
+from stages.scrub import meant_object
 from stages.verdict import VerdictStage
 from stages.whole import OVERHEAD, AnswerBound, BodyReader, BodyWriter
 from tests.canonical import BEGIN, BOOM, CUT, END, REASONING, TEXT, start, stop, text
@@ -41,6 +53,41 @@ def read(body: bytes, cause: StreamError | None = None) -> list[Event]:
 def writing(message: Message) -> Any:
     """A dialect's writer."""
     return {"id": message.id, "said": [content.text for content in message.content if isinstance(content, Text)]}
+
+
+def test_a_body_that_nobody_changed_goes_back_as_it_came_and_one_that_was_is_written_anew() -> None:
+    body = b'{ "say": "hello" }'
+    kept = play(BodyReader(reading, keeps=True), body, EOF)[1]
+    assert [piece for step in play(BodyWriter(writing), kept) for piece in step] == [body]
+    for changed in ([*kept[:2], text(0, "bye"), *kept[3:]], [*kept[:2], *kept[3:]], read(body)):
+        made = [piece for step in play(BodyWriter(writing), changed) for piece in step]
+        assert json.loads(made[0])["id"] == "m1"
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        ("{'x': 1,}", '{"x":1}'),
+        ('{"x": 1', '{"x":1}'),
+        (r'{"x":"\ud83d"}', '{"x":"\ufffd"}'),
+        ('{"x": 1}', '{"x": 1}'),
+        ("", ""),
+        ("null", "null"),
+        ("no JSON", "no JSON"),
+        ("[1", "[1"),
+    ],
+)
+def test_arguments_of_a_whole_answer_are_mended_if_they_mean_an_object(written: str, meant: str) -> None:
+    def read(_: bytes) -> Message:
+        cut, free = ToolUse("b", "f", written, complete=False), ToolUse("c", "f", written, ToolKind.CUSTOM)
+        return Message("m", "m", (ToolUse("a", "f", written), cut, free))
+
+    ledger = Ledger()
+    events = play(BodyReader(read, mend=meant_object, ledger=ledger), b"{}", EOF)[1]
+    assert [event.text for event in events if isinstance(event, ArgumentsDelta)] == [
+        text for text in (meant, written, written) if text
+    ]
+    assert [(entry.path, entry.action) for entry in ledger] == ([("arguments", "mended")] if meant != written else [])
 
 
 # Reading

@@ -6,14 +6,14 @@ import os
 import tomllib
 from collections.abc import Mapping, Sequence, Set
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, Literal, get_args, get_origin
 from urllib.parse import urlsplit
 
 from attrs import asdict, evolve, field, fields, frozen
 
 from pipeline.limits import DEFAULT_LIMITS, Limits
 from pipeline.request import DEFAULT_OPTIONS, RequestOptions
-from pipeline.route import DEFAULT_ANSWERS, AnswerOptions
+from pipeline.route import DEFAULT_ANSWERS, AnswerOptions, Leftover, Recover
 
 DEFAULT_LISTEN = "127.0.0.1:8080"
 NONE: Set[str] = frozenset()
@@ -57,6 +57,15 @@ def parser(prog: str) -> argparse.ArgumentParser:
         "--model-map", metavar="A=B", action="append", help="ask for model B where a client asks for A; repeatable"
     )
     flags.add_argument(
+        "--recover",
+        choices=get_args(Recover),
+        help="tool calls written as text (default: native)",
+    )
+    flags.add_argument("--residue", choices=get_args(Leftover), help="markup of a call that is not taken up")
+    flags.add_argument("--unfinished", choices=get_args(Leftover), help="markup that the end cut off")
+    flags.add_argument("--reasoning-open", action="store_true", help="the prompt ends inside an open reasoning tag")
+    flags.add_argument("--weak", metavar="FAMILY", action="append", help="also take up this family of weak markup")
+    flags.add_argument(
         "--config",
         metavar="FILE.toml",
         help="the same names, with _ for -, and the tables [model_map], [requests], [answers] and [limits]",
@@ -70,9 +79,12 @@ def read(flags: argparse.ArgumentParser, argv: Sequence[str], environment: Mappi
     What cannot be asked for exits as argparse does: `SystemExit` with 2, after the usage.
     """
     given = vars(flags.parse_args(argv))
-    given = {name: given[name] for name in (*NAMES, "config") if name in given}
+    given = {name: given[name] for name in (*NAMES, *ANSWERS, "config") if name in given}
     try:
         members = _file(Path(given.pop("config"))) if "config" in given else {}
+        if asked := {name: given.pop(name) for name in ANSWERS if name in given}:
+            table = members.get("answers", {})
+            given["answers"] = {**table, **asked} if isinstance(table, dict) else table
         if "model_map" in given:
             given["model_map"] = dict(map(_pair, given["model_map"]))
         return _config({**members, **given}, environment)
@@ -84,6 +96,8 @@ NAMES = (
     *("listen", "upstream", "api_key_env", "model_map"),
     *("streams_only", "without", "requests", "answers", "limits"),  # in a file only
 )
+ANSWERS = ("recover", "residue", "unfinished", "reasoning_open", "weak")
+"""The options of answers that are flags too."""
 ROUTES_OWN = frozenset({"model", "upstream"})
 """The options of a request that the route itself sets."""
 
@@ -184,7 +198,13 @@ def _options(
 
 
 def _of_kind(name: str, kind: Any, value: Any) -> Any:
-    """The value, which must be of that type, or of the first of a union."""
+    """The value, which must be of that type, or of the first of a union; of a literal, one of its words."""
+    if get_origin(kind) is Literal:
+        if value not in get_args(kind):
+            raise ValueError(f"{name}: must be one of {', '.join(get_args(kind))}")
+        return value
+    if get_origin(kind) is tuple:
+        return tuple(_words(name, value))
     due = (get_args(kind) or (kind,))[0]
     if type(value) is not due:
         raise ValueError(f"{name}: must be {_KINDS[due]}")

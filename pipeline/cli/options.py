@@ -57,6 +57,8 @@ def _text(_: object, attribute: "Attribute[Any]", value: object) -> None:
 
 
 def _text_if_any(instance: object, attribute: "Attribute[Any]", value: object) -> None:
+    if value == "":
+        raise ClientError(f"{_name(attribute)!r} is empty")
     if value is not None:
         _text(instance, attribute, value)
 
@@ -140,6 +142,11 @@ class JobFiles:
 
     input: str = field(default="", validator=_text)
     output: str = field(default="", validator=_text)
+    trace: str | None = field(default=None, validator=_text_if_any)
+
+    def __attrs_post_init__(self) -> None:
+        if len({self.input, self.output, self.trace}) < 3:
+            raise ClientError("'input', 'output' and 'trace' are not three files")
 
 
 OPTIONS = tuple(fields_dict(ConvertOptions))

@@ -26,7 +26,9 @@ def stage_of(spec: str) -> AnyStage:
     What is called may be a class, a function or an attribute of either; a stage that is there already is taken as it
     is. Arguments are literals. Raises `ClientError` naming a spec that names no stage.
     """
-    module, _, expression = spec.partition(":")
+    module, colon, expression = spec.partition(":")
+    if not colon:
+        raise ClientError(f"the stage {spec!r} is not to be had as module:Name(args): there is no colon")
     try:
         tree = ast.parse(expression.strip(), mode="eval").body
         call = tree if isinstance(tree, ast.Call) else ast.Call(func=tree, args=[], keywords=[])
@@ -36,9 +38,9 @@ def stage_of(spec: str) -> AnyStage:
         if call is not tree and isinstance(found, Stage | AsyncStage):
             return found
         inspect.signature(found).bind(*args, **kwargs)
-    except (SyntaxError, ValueError, ImportError, AttributeError, TypeError) as error:
-        raise ClientError(f"the stage {spec!r} is not to be had as module:Name(args): {error}") from error
-    stage = found(*args, **kwargs)
+        stage = found(*args, **kwargs)
+    except (Exception, SystemExit) as error:  # whatever a module, or what it names, may raise
+        raise ClientError(f"the stage {spec!r} is not to be had as module:Name(args): {error!r}") from error
     if not isinstance(stage, Stage | AsyncStage):
         raise ClientError(f"{spec!r} makes a {type(stage).__name__}, which is no stage")
     return stage

@@ -38,6 +38,12 @@ def call_of(name: str, body: Body, depth: int, id: str = "") -> Call | Lost:  # 
     return Call(name.strip(), _text({name: value.value for name, value in arguments.items()}), id, mended=True)
 
 
+def input_of(arguments: str) -> str:
+    """The input of a freeform tool: the one string that its arguments are, or, if they are none, as they stand."""
+    found = [value.value for value in members(arguments)[0].values()]
+    return found[0] if len(found) == 1 and isinstance(found[0], str) else arguments
+
+
 def _call(found: Mapping[str, Value], depth: int) -> Call | Lost:
     """The call that an object says, itself or in its member `function`."""
     wrapped = found.get("function")

@@ -2,6 +2,7 @@
 
 from enum import Enum, auto
 
+from pipeline.errors import ClientError
 from pipeline.route import Leftover, Recover
 from stages.scrub.grammar import Family
 
@@ -40,7 +41,14 @@ def fate(recover: Recover, residue: Leftover, *, tools: bool, structured: bool, 
 
 
 def read(families: tuple[Family, ...], *, calls: bool, weak: tuple[str, ...] = ()) -> tuple[Family, ...]:
-    """The families that are looked for: those of reasoning, and where `calls` may be hidden or recovered, theirs."""
+    """The families that are looked for: those of reasoning, and where `calls` may be hidden or recovered, theirs.
+
+    Raises `ClientError` if one in `weak` is no family of weak markup.
+    """
+    known = {family.name for family in families if family.weak}
+    for name in weak:
+        if name not in known:
+            raise ClientError(f"there is no weak markup {name!r}; there is: {', '.join(sorted(known)) or 'none'}")
     return tuple(
         family for family in families if (calls or family.reasoning) and (not family.weak or family.name in weak)
     )

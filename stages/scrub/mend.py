@@ -6,7 +6,7 @@ from typing import Any
 
 from attrs import define
 
-from pipeline.jsontext import whole_text
+from pipeline.jsontext import dumps, holds_object, loads, whole_text
 
 LEAKED_QUOTE = '<|"|>'
 LEAKED_QUOTES = (LEAKED_QUOTE, '<|">')
@@ -48,6 +48,15 @@ def mend(text: str, *, missing: int = 0, depth: int = 200) -> Any:
     if mender.at != len(text):
         raise ValueError(f"something stands behind the value, at {mender.at}")
     return value
+
+
+def meant_object(text: str, depth: int = 200) -> str | None:
+    """The JSON text of the object that a text means, every reader's; None if it means none."""
+    try:
+        value = loads(text, depth) if holds_object(text, depth) else mend(text.strip(), missing=1, depth=depth)
+    except ValueError:
+        return None
+    return dumps(value).decode() if isinstance(value, dict) else None
 
 
 @define

@@ -162,8 +162,10 @@ class Scanner:
 
     def _give_up(self, attempt: _Attempt, out: list[Piece]) -> None:
         """The markup under way is text."""
+        raw = "".join(attempt.raw)
         self._attempt = None
-        self._tell("".join(attempt.raw), out)
+        self._code.passed(raw)
+        self._tell(raw, out)
 
     def _scan(self, out: list[Piece]) -> None:
         goes_on = True

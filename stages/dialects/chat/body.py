@@ -54,10 +54,7 @@ def write(message: Message, *, facts: RequestFacts = NO_REQUEST, ledger: Ledger 
     whole: dict[str, Any] = {}
     said: dict[str, Any] = {"role": "assistant", "content": None, "refusal": None}
     finish = None
-    for frame in encoder.receive([*disassemble(message)]):
-        if frame.data == DONE:
-            break
-        chunk = loads(frame.data)
+    for chunk in [loads(frame.data) for frame in encoder.receive([*disassemble(message)]) if frame.data != DONE]:
         if "error" in chunk:
             return {"error": chunk["error"]}
         for choice in chunk.pop("choices"):

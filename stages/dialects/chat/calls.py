@@ -1,11 +1,11 @@
 """Which fragment belongs to which call, and when a call may begin."""
 
-import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 from attrs import define, field
 
+from pipeline.arguments import Arguments
 from pipeline.errors import LimitExceeded, UpstreamError
 from pipeline.events import (
     ArgumentsDelta,
@@ -18,81 +18,13 @@ from pipeline.events import (
 )
 from pipeline.halves import Halves
 from pipeline.ids import CallIds
-from pipeline.jsontext import dumps, exact, is_object, is_whole, size_of
+from pipeline.jsontext import size_of
 from pipeline.ledger import Ledger
 from pipeline.limits import Limits
 from pipeline.toolnames import NO_MAP, RequestMap
+from stages.dialects.chat.fragments import Fragment, more_alone
 
-LEGACY = "function_call"
-"""The place of the one call that the deprecated `function_call` deltas make."""
-
-_STARTS_VALUE = re.compile(r'\s*(?:[{\[]|"\s*\{|null\s*\Z)')
-"""Text that begins the arguments of a call, and does not go on with some."""
-
-_NUMBER = re.compile("[0-9]{1,9}")
-
-
-@define
-class Fragment:
-    """One entry of `tool_calls`, its members read one by one."""
-
-    place: int | str | None
-    id: str
-    name: str
-    text: str
-    kind: ToolKind
-    value: bool = False
-    """Its arguments came as a value, not as text."""
-    proof: str = ""
-    """What the provider must get back with the call (Gemini's thought signature), as a later request holds it."""
-
-    @classmethod
-    def of(cls, entry: Mapping[str, Any], place: int | str | None = None) -> "Fragment":
-        """Read an entry; what is odd in it counts as absent."""
-        body, kind = entry.get("function"), ToolKind.FUNCTION
-        if not isinstance(body, dict) and (entry.get("type") == "custom" or isinstance(entry.get("custom"), dict)):
-            body, kind = entry.get("custom"), ToolKind.CUSTOM
-        if not isinstance(body, dict):
-            body = {}
-        text = body.get("input") if kind is ToolKind.CUSTOM else body.get("arguments")
-        value = text is not None and not isinstance(text, str)
-        return cls(
-            place=_place(entry.get("index")) if place is None else place,
-            id="" if entry.get("id") == "null" else _word(entry.get("id")),  # Mistral's SDK writes the word
-            name=_word(body.get("name")),
-            text=dumps(text).decode() if value else text or "",
-            kind=kind,
-            value=value,
-            proof=replay(extra) if _says(extra := entry.get("extra_content")) else "",
-        )
-
-    @property
-    def begins(self) -> bool:
-        """Its text begins the arguments of a call."""
-        return _STARTS_VALUE.match(self.text) is not None
-
-
-def fragments_of(entries: Sequence[Any], ledger: Ledger) -> list[Fragment]:
-    """The fragments that a list of entries holds. What the provider runs itself (`type` says what) is none."""
-    fragments = []
-    for entry in entries:
-        if not isinstance(entry, dict):
-            ledger.record("ChatNormalizer", "tool_calls[]", "ignored", "no object")
-        elif _is_call(entry):
-            fragments.append(Fragment.of(entry))
-        else:
-            ledger.record("ChatNormalizer", "tool_calls[]", "dropped", "an item of a tool that the provider runs")
-    return fragments
-
-
-def exact_entries(data: bytes, at: int) -> Sequence[Any]:
-    """The `tool_calls` of a frame's choice, read with every digit of its numbers; empty if they are not where they
-    stand in a chunk."""
-    try:
-        choice = exact(data)["choices"][at]
-        return list((choice.get("delta") or choice["message"])["tool_calls"])
-    except (ValueError, LookupError, TypeError):
-        return ()
+FUNCTION = ToolKind.FUNCTION  # looked up once
 
 
 @define(eq=False)
@@ -112,41 +44,43 @@ class Call:
     spoken: bool = False
     """Some of its arguments have come."""
     said: list[str] = field(factory=list)
-    """Its arguments while they are not known to be whole."""
-    whole: bool = False
-    sum: int = 0
+    """A function's arguments while they are not known to be whole."""
+    arguments: Arguments | None = None
+    """The same, as far as they were looked through: only when asked, and once."""
+    looked: int = 0
+    sum: int | None = None
     """Of arguments that are whole: what tells others from the same again."""
 
-    def is_whole(self) -> bool:
-        """Whether its arguments are visibly whole: a JSON object that is not empty. Looked at only when asked."""
-        if not self.whole and self.said and self.said[-1].rstrip().endswith("}"):
-            text = "".join(self.said)
-            self.whole = is_object(text) and text.strip() != "{}"
-            if self.whole:
-                self.said.clear()
-                self.sum = hash(text)
-        return self.whole
+    def is_whole(self, limits: Limits) -> bool:
+        """Whether its arguments are visibly whole.
+
+        Raises `LimitExceeded` if they are too long, or nested too deeply.
+        """
+        if self.sum is not None or not self.said:
+            return self.sum is not None
+        if self.arguments is None:
+            self.arguments = Arguments(limits)
+        for text in self.said[self.looked :]:
+            self.arguments.feed(text)
+        self.looked = len(self.said)
+        if self.arguments.complete:
+            self.sum = hash("".join(self.said))
+            self.said.clear()
+            self.arguments = None
+        return self.sum is not None
+
+    def keep(self, text: str) -> None:
+        """Some of its arguments have come."""
+        self.spoken = True
+        if self.sum is None and self.kind is FUNCTION:
+            self.said.append(text)
 
     def more(self, text: str) -> ArgumentsDelta:
         """More arguments of a call that has begun."""
         self.spoken = True
-        if not self.whole:
+        if self.sum is None and self.kind is FUNCTION:
             self.said.append(text)
         return ArgumentsDelta(self.index, text)
-
-
-def more_alone(entries: Any) -> tuple[int, str]:
-    """The place and the text of a fragment that is nothing but more arguments; else no text."""
-    try:
-        (entry,) = entries
-        function = entry["function"]
-        (text,) = function.values()
-        place = entry["index"]
-        if len(entry) == 2 and type(place) is int and "arguments" in function and is_whole(text):
-            return place, text
-    except (LookupError, TypeError, ValueError, AttributeError):
-        pass
-    return 0, ""
 
 
 @define
@@ -167,7 +101,10 @@ class Calls:
     _held: int = field(init=False, default=0)
     _order: list[Call] = field(init=False, factory=list)
     _by_place: dict[int | str, Call] = field(init=False, factory=dict)
-    _by_id: dict[str, list[Call]] = field(init=False, factory=dict)
+    _by_id: dict[tuple[str, str], Call] = field(init=False, factory=dict)
+    """The last call of an id and a name, or of an id alone."""
+    _unfinished: list[Call] = field(init=False, factory=list)
+    """The calls that may not be whole."""
     _halves: Halves = field(init=False, factory=Halves)
     _ids: CallIds = field(init=False)
 
@@ -193,11 +130,13 @@ class Calls:
             return
         if fragment.id and not call.id:
             call.id = fragment.id
-            self._by_id.setdefault(call.id, []).append(call)
+            self._by_id[call.id, ""] = call
         if fragment.name and (not call.name or self._goes_on(call, fragment.name)):
             call.name += fragment.name
         elif fragment.name not in ("", call.name):
             self.ledger.record("ChatNormalizer", "tool_calls[].function.name", "ignored", "the call has another name")
+        if call.id and call.name:
+            self._by_id[call.id, call.name] = call
         if fragment.proof not in ("", call.proof):
             self._prove(call, fragment.proof)
         text = self._halves.joined(call.number, fragment.text)
@@ -270,39 +209,38 @@ class Calls:
             return False
         if fragment.id and fragment.id != call.id:
             begins = fragment.begins and (call.spoken or bool(call.id))
-            return fragment.name != call.name or begins or (bool(call.id) and call.is_whole())
+            return fragment.name != call.name or begins or (bool(call.id) and call.is_whole(self.limits))
         if fragment.name == call.name:  # again what has come, unless nothing tells the calls apart
-            return not fragment.id and not call.id and fragment.begins and call.is_whole()
+            return not fragment.id and not call.id and fragment.begins and call.is_whole(self.limits)
         return call.spoken and fragment.begins
 
     def _known(self, fragment: Fragment) -> Call | None:
         """An earlier call of the same id, if it may have the fragment's name and place; it takes a place it lacked."""
-        calls = self._by_id.get(fragment.id, ()) if fragment.id else ()
-        for call in reversed(calls):
-            if fragment.name not in ("", call.name or fragment.name):
-                continue
-            if fragment.place is None and fragment.begins and call.is_whole() and hash(fragment.text) != call.sum:
-                continue  # its id is no id: other arguments of the same function
-            if fragment.place is None or fragment.place == call.place:
-                return call
-            if call.place is None:
-                call.place = fragment.place
-                self._by_place[fragment.place] = call
-                return call
-        return None
+        call = self._by_id.get((fragment.id, fragment.name))
+        if call is None and fragment.name:  # a call whose name has not come
+            call = self._by_id.get((fragment.id, ""))
+        if not fragment.id or call is None or fragment.name not in ("", call.name or fragment.name):
+            return None
+        if fragment.place is None:
+            repeated = not (fragment.begins and call.is_whole(self.limits)) or hash(fragment.text) == call.sum
+            return call if repeated else None  # its id is no id: other arguments of the same function
+        if call.place is None:
+            call.place = fragment.place
+            self._by_place[fragment.place] = call
+        return call if fragment.place == call.place else None
 
     def _only(self, fragment: Fragment) -> Call | None:
         """The call that text without any name belongs to."""
         if not fragment.text:
             return None
-        unfinished = [call for call in self._order if not call.is_whole()]
-        if len(unfinished) > 1:
+        self._unfinished = [call for call in self._unfinished if not call.is_whole(self.limits)]
+        if len(self._unfinished) > 1:
             raise UpstreamError(
                 "arguments came without index, known id or name while several calls were unfinished",
                 code="ambiguous_tool_call",
             )
-        if unfinished:
-            return unfinished[0]
+        if self._unfinished:
+            return self._unfinished[0]
         return self._order[-1] if self._order else self._new(fragment)
 
     def _new(self, fragment: Fragment) -> Call | None:
@@ -311,9 +249,10 @@ class Calls:
         if len(self._order) >= self.limits.blocks:
             raise LimitExceeded(f"the message has more than {self.limits.blocks} calls", code="blocks")
         if self._order:
-            self._order[-1].is_whole()  # then its arguments need not be kept
+            self._order[-1].is_whole(self.limits)  # then its arguments need not be kept
         call = Call(fragment.kind, fragment.place, str(len(self._order)))
         self._order.append(call)
+        self._unfinished.append(call)
         if fragment.place is not None:
             self._by_place[fragment.place] = call
         return call
@@ -329,8 +268,7 @@ class Calls:
 
     def _speak(self, call: Call, text: str, out: list[Event]) -> None:
         """More arguments of a call: written once it has begun, kept before."""
-        if not call.whole:
-            call.said.append(text)
+        call.keep(text)
         if call.index < 0 and call.name:
             self._begin(call, out)
         if call.index >= 0:
@@ -365,35 +303,3 @@ class Calls:
         out.extend(ArgumentsDelta(call.index, earlier) for earlier in call.waiting)
         self._held -= sum(map(size_of, call.waiting))
         call.waiting = []
-
-
-def replay(proof: Any) -> str:
-    """What the call that follows holds in a later request."""
-    return dumps({"tool_calls": [{"extra_content": proof}]}).decode()
-
-
-def _says(proof: Any) -> bool:
-    """Whether there is anything in it."""
-    return any(map(_says, proof.values())) if isinstance(proof, dict) else isinstance(proof, str) and bool(proof)
-
-
-def _is_call(entry: Mapping[str, Any]) -> bool:
-    kind = entry.get("type")
-    named = isinstance(entry.get("function"), dict) or isinstance(entry.get("custom"), dict)
-    return named or not isinstance(kind, str) or kind in ("", "function", "custom")
-
-
-def _place(index: Any) -> int | str | None:
-    """An `index` as servers write it: a number, rarely a string of one."""
-    if isinstance(index, str):
-        return int(index) if _NUMBER.fullmatch(index) else None
-    if isinstance(index, float):
-        return int(index) if index.is_integer() else None
-    return index if isinstance(index, int) and not isinstance(index, bool) else None
-
-
-def _word(value: Any) -> str:
-    """An id or a name; a blank one is none."""
-    if isinstance(value, int) and not isinstance(value, bool):
-        return str(value)
-    return value if isinstance(value, str) and not value.isspace() else ""

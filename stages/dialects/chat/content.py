@@ -8,7 +8,7 @@ from attrs import define, field
 from pipeline.jsontext import dumps
 from pipeline.ledger import Ledger
 from pipeline.limits import Limits
-from stages.dialects.chat.calls import more_alone
+from stages.dialects.chat.fragments import more_alone
 
 Piece = tuple[Literal["text", "reasoning", "refusal"], str]
 Detail = tuple[Literal["reasoning", "signature", "redacted"], str]
@@ -216,6 +216,6 @@ class Repeats:
         if not self._cumulative:
             self._said = "" if self._cumulative is False else self._said + text
             return text
-        fresh = text[len(self._said) :] if text.startswith(self._said) else text
-        self._said += fresh
+        fresh = text.removeprefix(self._said)  # all of it, if something else begins
+        self._said = text
         return fresh

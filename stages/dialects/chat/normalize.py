@@ -38,7 +38,7 @@ from pipeline.limits import DEFAULT_LIMITS, Limits
 from pipeline.payload import payloads
 from pipeline.stage import Stage
 from pipeline.template import Template
-from stages.dialects.chat.calls import LEGACY, Call, Calls, Fragment, exact_entries, fragments_of
+from stages.dialects.chat.calls import Call, Calls
 from stages.dialects.chat.content import (
     BESIDE,
     REASONING,
@@ -54,6 +54,7 @@ from stages.dialects.chat.content import (
     word_of,
 )
 from stages.dialects.chat.errors import FAILING, error_in, failed_finish
+from stages.dialects.chat.fragments import LEGACY, Fragment, exact_entries, fragments_of
 from stages.dialects.chat.stops import STOP_REASONS, finish_of, is_ending
 from stages.dialects.chat.usage import usage_of
 
@@ -111,7 +112,7 @@ class ChatNormalizer(Stage[Frame, Event]):
             for frame in items:
                 if self.ended:
                     break
-                if text := template.text(frame.data):
+                if (text := template.text(frame.data)) and not frame.name:
                     out.append(self._say(self._of, text))
                 else:
                     template.forget()
@@ -137,7 +138,7 @@ class ChatNormalizer(Stage[Frame, Event]):
         except ValueError:
             chunk = None
         name, value = said_alone(chunk)
-        if name and self._goes_on(name, value):
+        if name and not frame.name and self._goes_on(name, value):
             text = text_alone(chunk)
             out.append(self._say(self._of, text))
             self._template.learn(frame.data, text, text_alone)

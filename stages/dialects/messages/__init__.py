@@ -5,7 +5,7 @@ from typing import Any
 
 from attrs import frozen
 
-from pipeline.dialect import RequestFacts
+from pipeline.dialect import RequestFacts, Returner
 from pipeline.events import Event, Frame, StreamError
 from pipeline.ledger import Ledger
 from pipeline.limits import Limits
@@ -17,6 +17,7 @@ from stages.dialects.messages import body, errors, request
 from stages.dialects.messages.encode import MessagesEncoder
 from stages.dialects.messages.normalize import DONE, MessagesNormalizer
 from stages.dialects.messages.offered import callable_tools
+from stages.dialects.messages.returned import MessagesReturner
 
 
 @frozen
@@ -55,6 +56,10 @@ class Messages:
     def encoder(self, *, facts: RequestFacts, ledger: Ledger, limits: Limits) -> Stage[Event, Frame]:
         """Fresh, for one stream of answers in this dialect."""
         return MessagesEncoder(ledger=ledger)
+
+    def returner(self, *, facts: RequestFacts, ledger: Ledger, limits: Limits) -> Returner:
+        """Fresh, for one stream that goes to a client of this dialect."""
+        return MessagesReturner(ledger=ledger)
 
     def read_body(self, answer: bytes, *, facts: RequestFacts, ledger: Ledger, limits: Limits) -> Message:
         """The message of a whole answer. Raises `UpstreamError` if it is none."""

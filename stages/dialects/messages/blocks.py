@@ -163,9 +163,15 @@ class TextPart(SpokenPart):
 
 @define(eq=False)
 class ThinkingPart(SpokenPart):
-    """Thinking. Its signature is told once, at its end: it is of the whole, and of several the last one stands."""
+    """Thinking. A signature that it begins with is told at its end, since it is of the whole."""
 
     signature: str = field(init=False, default="")
+
+    def sign(self, signature: str, out: list[Event]) -> None:
+        """The proof of the whole; an empty one is none."""
+        if signature:
+            self.signature = ""
+            out.append(SignatureDelta(self.index, proof_of("thinking", signature)))
 
     def passed(self, out: list[Event]) -> None:
         """It ends, if its end was left out: nothing may be written before."""
@@ -173,28 +179,18 @@ class ThinkingPart(SpokenPart):
             self.stop(out)
 
     def stop(self, out: list[Event]) -> None:
-        """Its signature, and its end."""
+        """The signature that it began with, if no other came, and its end."""
         self._flush(out)
-        self._sign(out)
+        self.sign(self.signature, out)
         self._end(out)
-
-    def cut(self, out: list[Event]) -> None:
-        """Its signature, if that came."""
-        if not self.stopped:
-            self._flush(out)
-            self._sign(out)
-
-    def _sign(self, out: list[Event]) -> None:
-        if self.signature:
-            out.append(SignatureDelta(self.index, proof_of("thinking", self.signature)))
 
 
 @define(eq=False)
 class CallPart(SpokenPart):
     """A call of a tool that the client runs.
 
-    It ends at the server's word if its input is one JSON object then. One without input, or with a part of it, may
-    have been cut by a limit, which only the end of the message tells; if another block begins, it was not.
+    It ends at the server's word if its input is one JSON object then. One with a part of it may have been cut by a
+    limit, which only the end of the message tells; so may one without input, unless another block begins.
     """
 
     given: Any = None
@@ -233,7 +229,7 @@ class CallPart(SpokenPart):
             self._finish(out, complete=True)
 
     def passed(self, out: list[Event]) -> None:
-        """It ends if the server said so and no limit can have cut it short: it has no input at all."""
+        """It ends if it has no input and the server said so: no limit cut it short."""
         if self._told and not self.stopped and not "".join(self._pieces).strip():
             self._finish(out, complete=True)
 

@@ -6,7 +6,7 @@ from typing import Any
 from pipeline.dialect import RequestFacts
 from pipeline.errors import UpstreamError
 from pipeline.events import StopReason, ToolKind, Usage
-from pipeline.jsontext import check_depth, exact, is_object, loads, verbatim
+from pipeline.jsontext import check_depth, exact, holds_object, loads, verbatim
 from pipeline.ledger import Ledger
 from pipeline.limits import Limits
 from pipeline.message import Content, Message, Reasoning, RedactedReasoning, Refusal, Text, ToolUse, assemble
@@ -83,7 +83,7 @@ def _input(call: ToolUse, ledger: Ledger) -> Any:
     """A call's input as a value, every digit of its numbers kept; of one that the limit cut, nothing."""
     if call.kind is ToolKind.CUSTOM and call.complete:
         return {"input": call.arguments}
-    if call.kind is ToolKind.FUNCTION and is_object(call.arguments):
+    if call.kind is ToolKind.FUNCTION and holds_object(call.arguments):
         return verbatim(call.arguments)
     _lose("arguments", "cut by the limit: a whole answer cannot show a part of them", ledger)
     return {}

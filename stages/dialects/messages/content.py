@@ -83,11 +83,11 @@ class Content:
         """The text that a delta goes on, or begins."""
         return self._of(key, TextPart) or self._beside(key, open_text(self.writer, out))
 
-    def sign(self, key: int | None, signature: Any) -> None:
+    def sign(self, key: int | None, signature: Any, out: list[Event]) -> None:
         """The signature of the thinking that is open there."""
         thinking = self._of(key, ThinkingPart)
         if thinking is not None and isinstance(signature, str):
-            thinking.signature = signature
+            thinking.sign(signature, out)
         else:
             self.writer.lose("signature", "no text, or no thinking that it could belong to")
 

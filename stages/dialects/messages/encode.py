@@ -90,7 +90,7 @@ class MessagesEncoder(Stage[Event, Frame]):
                 if type(event) is self._plain and event.index == self._source:  # type: ignore[attr-defined]  # it has one
                     if text := event.text:  # type: ignore[attr-defined]  # what is plain has one
                         out.append(Frame(self._begins + dumps(text) + b"}}", DELTA))
-                elif (step := _STEPS.get(type(event))) is not None:
+                elif not self.ended and (step := _STEPS.get(type(event))) is not None:
                     step(self, event, out)
         except PipelineError as error:
             raise error.after(out) from error.__cause__
@@ -107,23 +107,13 @@ class MessagesEncoder(Stage[Event, Frame]):
         return () if self.ended else (PING,)
 
     def _message_start(self, event: MessageStart, out: list[Frame]) -> None:
-        message: dict[str, Any] = {
-            "id": message_id(event.id),
-            "type": "message",
-            "role": "assistant",
-            "model": event.model,
-            "content": [],
-            "stop_reason": None,
-            "stop_sequence": None,
-            "usage": counts_of(event.usage or Usage()),
-        }
-        _write("message_start", {"message": message}, out)
+        _write("message_start", {"message": message_of(event)}, out)
 
     def _block_start(self, event: BlockStart, out: list[Frame]) -> None:
         if self._open is not None:
             raise StageError(f"BlockStart for block {event.index} while block {self._open.index} is open")
         self._open = event
-        content = self._content(event)
+        content = content_of(event.block)
         self._shown = content is not None
         if content is None:
             self.ledger.record("MessagesEncoder", type(event.block).__name__, "dropped", "Messages cannot show it")
@@ -135,19 +125,6 @@ class MessagesEncoder(Stage[Event, Frame]):
         elif (plain := PLAIN.get(type(event.block))) is not None:
             self._plain = plain
             self._begins = self._beginning(plain)
-
-    def _content(self, event: BlockStart) -> dict[str, Any] | None:
-        """A block as it starts, or None for one that this dialect does not have."""
-        block = event.block
-        if isinstance(block, TextBlock):
-            return {"type": "text", "text": ""}
-        if isinstance(block, ReasoningBlock):
-            return {"type": "thinking", "thinking": "", "signature": ""}
-        if isinstance(block, RedactedReasoningBlock):
-            return {"type": "redacted_thinking", "data": blob_of(block.data)}
-        if isinstance(block, ToolUseBlock):
-            return {"type": "tool_use", "id": block.id, "name": block.name, "input": {}}
-        return dict(block.payload) if block.dialect == NAME else None
 
     def _block_stop(self, event: BlockStop, out: list[Frame]) -> None:
         if self._open is None or event.index != self._open.index:
@@ -194,11 +171,7 @@ class MessagesEncoder(Stage[Event, Frame]):
         self.ledger.record("MessagesEncoder", "annotation", "dropped", "Messages cannot show another API's citations")
 
     def _message_delta(self, event: MessageDelta, out: list[Frame]) -> None:
-        delta = {"stop_reason": event.stop_reason, "stop_sequence": event.stop_sequence}
-        usage = {"output_tokens": 0} if event.usage is None else counts_of(event.usage)
-        if not any(count for name, count in usage.items() if name in PROMPT):
-            usage = {name: count for name, count in usage.items() if name not in PROMPT}  # 0 would erase the estimate
-        _write("message_delta", {"delta": delta, "usage": usage}, out)
+        _write("message_delta", told_of(event), out)
 
     def _message_stop(self, event: MessageStop, out: list[Frame]) -> None:
         self.ended = True
@@ -206,12 +179,48 @@ class MessagesEncoder(Stage[Event, Frame]):
 
     def _error(self, event: StreamError, out: list[Frame]) -> None:
         self.ended = True
+        self._plain = None
         if self._open is not None and self._shown and not isinstance(self._open.block, ToolUseBlock):
             _write("content_block_stop", {"index": self._next}, out)
         out.append(Frame(dumps(error_body(event)), b"error"))
 
     def _ping(self, event: Ping, out: list[Frame]) -> None:
         out.append(PING)
+
+
+def message_of(event: MessageStart) -> dict[str, Any]:
+    """A message as it begins."""
+    return {
+        "id": message_id(event.id),
+        "type": "message",
+        "role": "assistant",
+        "model": event.model,
+        "content": [],
+        "stop_reason": None,
+        "stop_sequence": None,
+        "usage": counts_of(event.usage or Usage()),
+    }
+
+
+def content_of(block: Block) -> dict[str, Any] | None:
+    """A block as it begins, or None for one that this dialect does not have."""
+    if isinstance(block, TextBlock):
+        return {"type": "text", "text": ""}
+    if isinstance(block, ReasoningBlock):
+        return {"type": "thinking", "thinking": "", "signature": ""}
+    if isinstance(block, RedactedReasoningBlock):
+        return {"type": "redacted_thinking", "data": blob_of(block.data)}
+    if isinstance(block, ToolUseBlock):
+        return {"type": "tool_use", "id": block.id, "name": block.name, "input": {}}
+    return dict(block.payload) if block.dialect == NAME else None
+
+
+def told_of(event: MessageDelta) -> dict[str, Any]:
+    """What is told of the end of a message."""
+    usage = {"output_tokens": 0} if event.usage is None else counts_of(event.usage)
+    if not any(count for name, count in usage.items() if name in PROMPT):
+        usage = {name: count for name, count in usage.items() if name not in PROMPT}  # 0 would erase the estimate
+    return {"delta": {"stop_reason": event.stop_reason, "stop_sequence": event.stop_sequence}, "usage": usage}
 
 
 def message_id(name: str) -> str:

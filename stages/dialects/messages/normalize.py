@@ -217,7 +217,7 @@ class MessagesNormalizer(Stage[Frame, Event]):
             else:
                 self._writer.lose("delta", "no text")
         elif kind == SIGNATURE:
-            self._content.sign(key, delta.get("signature"))
+            self._content.sign(key, delta.get("signature"), out)
         elif kind == CITATION:
             self._content.text(key, out).cite(delta.get("citation"), out)
         else:

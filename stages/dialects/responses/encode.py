@@ -49,6 +49,7 @@ from stages.dialects.responses.written import (
     INPUT,
     RAW,
     SUMMARY,
+    URL_CITATION,
     Json,
     Wire,
     Written,
@@ -260,6 +261,8 @@ class ResponsesEncoder(Stage[Event, Frame]):
     def _annotation(self, event: AnnotationDelta, out: list[Frame]) -> None:
         item = self._open(event)
         note = flat_note(event.annotation)
+        if note is None and (note := page_note(event.annotation)) is not None:
+            self.ledger.record(STAGE, "annotation", "translated", "of another API's citation the page is shown")
         if isinstance(item, WrittenParts) and note is not None:
             self._place(item)
             item.note(note, out)
@@ -323,6 +326,14 @@ def flat_note(annotation: Mapping[str, Any]) -> Json | None:
         return None
     inner = annotation.get(str(kind))
     return {"type": kind, **inner} if isinstance(inner, dict) else dict(annotation)
+
+
+def page_note(annotation: Mapping[str, Any]) -> Json | None:
+    """A citation of another API as one of a page, for all of its text; None if it names no page."""
+    url, title = annotation.get("url"), annotation.get("title")
+    if not isinstance(url, str) or not url:
+        return None
+    return {"type": URL_CITATION, "url": url, "title": title if isinstance(title, str) else url}
 
 
 def _proof(signature: str) -> Json:

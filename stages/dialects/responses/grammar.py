@@ -112,11 +112,9 @@ def _no_arguments(event: Any, seen: Seen) -> bool:
 def _no_place(event: Any, seen: Seen) -> bool:
     """A part that does not come next, behind parts that are closed, or that its item cannot have."""
     item, told = seen.item_of(event), EVENTS[event["type"]]
-    if item is None:
-        return False
-    parts = item.parts[told.part]
+    parts = [] if item is None else item.parts[told.part]
     place = get(event, "summary_index" if told.part == "summary" else "content_index")
-    fits = get(event, "part", "type") in PARTS.get(str(item.begun.get("type")), ())
+    fits = item is not None and get(event, "part", "type") in PARTS.get(str(item.begun.get("type")), ())
     return place != len(parts) or any(not part.closed for part in parts) or not fits
 
 

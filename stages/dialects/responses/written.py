@@ -69,6 +69,8 @@ RAW = Words("reasoning_text", "text", "response.reasoning_text", "response.conte
 ARGUMENTS = Words("function_call", "arguments", "response.function_call_arguments")
 INPUT = Words("custom_tool_call", "input", "response.custom_tool_call_input")
 
+URL_CITATION = "url_citation"
+
 BY_DELTA = {TextDelta: OUTPUT_TEXT, RefusalDelta: REFUSAL}
 """What a delta of a message is written as."""
 
@@ -128,6 +130,8 @@ class WrittenParts(Written):
     _words: Words | None = field(init=False, default=None)
     _parts: list[Json] = field(init=False, factory=list)
     _notes: list[Mapping[str, Any]] = field(init=False, factory=list)
+    _pages: list[Mapping[str, Any]] = field(init=False, factory=list)
+    """Pages that are cited for the whole of the part, whose end is not known yet."""
     _proof: Json = field(init=False, factory=dict)
 
     def say(self, words: Words, text: str, out: list[Frame]) -> None:
@@ -138,6 +142,12 @@ class WrittenParts(Written):
     def note(self, annotation: Mapping[str, Any], out: list[Frame]) -> None:
         """A note on its text."""
         self._part(OUTPUT_TEXT, out)
+        if annotation.get("type") == URL_CITATION and "start_index" not in annotation:
+            self._pages.append(annotation)
+        else:
+            self._note(annotation, out)
+
+    def _note(self, annotation: Mapping[str, Any], out: list[Frame]) -> None:
         where = {**self.where, "content_index": len(self._parts), "annotation_index": len(self._notes)}
         self._notes.append(annotation)
         self.wire.write("response.output_text.annotation.added", {**where, "annotation": annotation}, out)
@@ -177,6 +187,9 @@ class WrittenParts(Written):
         text = "".join(self._pieces)
         where = {**self.where, words.index: len(self._parts)}
         part = _part(words, text)
+        pages, self._pages = self._pages, []
+        for page in pages:
+            self._note({**page, "start_index": 0, "end_index": len(text)}, out)
         if self._notes:
             part["annotations"], self._notes = self._notes, []
         self.wire.write(f"{words.event}.done", {**where, words.member: text, **words.beside}, out)

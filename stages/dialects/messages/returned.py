@@ -1,0 +1,275 @@
+"""A Messages stream for a Messages client: frames go back as they came; what was changed is patched."""
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from attrs import define, field
+
+from pipeline.events import (
+    AnnotationDelta,
+    ArgumentsDelta,
+    BlockStart,
+    BlockStop,
+    Carry,
+    Event,
+    Frame,
+    MessageDelta,
+    MessageStart,
+    MessageStop,
+    Origin,
+    Ping,
+    ReasoningDelta,
+    RefusalDelta,
+    SignatureDelta,
+    StreamError,
+    TextDelta,
+    ToolUseBlock,
+)
+from pipeline.jsontext import dumps, loads
+from pipeline.ledger import Ledger
+from stages.dialects.messages.encode import PING, content_of, message_of, told_of
+from stages.dialects.messages.errors import error_body
+from stages.dialects.messages.opaque import blob_of
+from stages.dialects.messages.usage import counts_of
+from stages.dialects.messages.words import CITATION, CITATIONS, DELTA, INPUT, MEMBERS, SIGNATURE, TEXT, THINKING
+
+START: Final = "content_block_start"
+STOP: Final = "content_block_stop"
+TOLD: Final = "message_delta"
+PLACED: Final = frozenset({BlockStart, BlockStop, Carry})
+"""The events of frames that tell where a block stands, or may."""
+MOST: Final = 100
+"""So many frames wait for the terminal behind what was told of the end."""
+INDEXED: Final = frozenset({START, DELTA, STOP})
+
+KINDS: dict[type[Event], str] = {
+    TextDelta: TEXT,
+    RefusalDelta: TEXT,
+    ReasoningDelta: THINKING,
+    ArgumentsDelta: INPUT,
+}
+"""What a delta is written as."""
+
+
+@define
+class MessagesReturner:
+    """While nothing was changed, every frame goes back as it came, whatever law it breaks.
+
+    From the first change on, indexes are redone: dense, in the order in which blocks begin. A frame that was changed
+    keeps every member that nobody changed. What is told of the end waits for the terminal, which tells whether it was
+    changed.
+    """
+
+    ledger: Ledger = field(factory=Ledger, kw_only=True)
+    _moved: bool = field(init=False, default=False)
+    """Indexes are redone."""
+    _next: int = field(init=False, default=0)
+    """The index of the next block."""
+    _places: dict[Any, int] = field(init=False, factory=dict)
+    """The indexes of blocks by the server's."""
+    _known: dict[int, int] = field(init=False, factory=dict)
+    """The indexes of blocks by ours, the events'."""
+    _open: dict[int, bool] = field(init=False, factory=dict)
+    """The open blocks, and whether each is a call."""
+    _told: list[Frame] = field(init=False, factory=list)
+    """What was told of the end, and what came behind it."""
+    _over: bool = field(init=False, default=False)
+    """The terminal has come."""
+
+    @property
+    def moved(self) -> bool:
+        """No frame can go back unseen: indexes are redone, or the end was told."""
+        return self._moved or bool(self._told)
+
+    def missing(self) -> None:
+        """Frames were left out."""
+        self._moved = True
+
+    def unchanged(self, frame: Origin, events: Sequence[Event]) -> Sequence[Frame]:
+        """A frame goes back as it came, but for its index."""
+        if isinstance(events[-1], MessageStop | StreamError):
+            self._over = True
+            return [*self._end(), frame]
+        if self._over or (not self.moved and PLACED.isdisjoint(map(type, events))):
+            return (frame,)
+        said = _said(frame)
+        back = self._back(frame, said, events)
+        if not self._told and said.get("type") != TOLD:
+            return (back,)
+        self._told.append(back)
+        return () if len(self._told) < MOST else self._end()
+
+    def _back(self, frame: Origin, said: dict[str, Any], events: Sequence[Event]) -> Frame:
+        """The frame as it goes back."""
+        kind, index = said.get("type"), said.get("index")
+        if kind not in INDEXED:
+            return frame
+        place = self._begin(index, said, events) if kind == START else self._places.get(_key(index))
+        if kind == STOP and place is not None:
+            self._open.pop(place, None)
+            self._know(events, place)
+        return frame if place is None or place == index or not self._moved else _frame({**said, "index": place})
+
+    def changed(self, frame: Origin | None, events: Sequence[Event]) -> Sequence[Frame]:
+        """What is left of a frame is written with its other members, what no frame made is written anew."""
+        said = {} if frame is None else _said(frame)
+        patched = self._patched(said, events)
+        if patched is not None:
+            return patched
+        self._moved = True
+        return [written for event in events for written in self._anew(event)]
+
+    def failed(self, error: StreamError) -> Sequence[Frame]:
+        """What is open is closed, but for a call: that one was cut, and a client would run it."""
+        closing = [_frame({"type": STOP, "index": place}) for place, is_call in self._open.items() if not is_call]
+        return [*self._end(), *closing, Frame(dumps(error_body(error)), b"error")]
+
+    def idle(self) -> Sequence[Frame]:
+        """A ping."""
+        return (PING,)
+
+    def _end(self) -> list[Frame]:
+        told, self._told = self._told, []
+        return [*told]
+
+    def _begin(self, index: Any, said: dict[str, Any], events: Sequence[Event]) -> int | None:
+        """A block of the server's begins; where."""
+        place = self._next if self._moved else index
+        if not isinstance(place, int):
+            return None
+        self._next = place + 1
+        self._places[_key(index)] = place
+        self._open[place] = _object(said.get("content_block")).get("type") == "tool_use"
+        self._know(events, place)
+        return place
+
+    def _know(self, events: Sequence[Event], place: int) -> None:
+        for event in events:
+            if isinstance(event, BlockStart):
+                self._known[event.index] = place
+
+    def _patched(self, said: dict[str, Any], events: Sequence[Event]) -> Sequence[Frame] | None:
+        """The frame with what was changed in it; None if it cannot hold that."""
+        kind, first = said.get("type"), events[0]
+        if kind == "message_start" and isinstance(first, MessageStart):
+            if isinstance(message := said.get("message"), dict):
+                usage = {**_object(message.get("usage")), **(counts_of(first.usage) if first.usage else {})}
+                message = {**message, "id": first.id, "model": first.model, **({"usage": usage} if usage else {})}
+                return (_frame({**said, "message": message}),)
+        elif kind == DELTA and len(events) == 1:
+            delta, place = said.get("delta"), self._place(first)
+            if isinstance(delta, dict) and delta.get("type") == KINDS.get(type(first)) and place is not None:
+                delta = {**delta, MEMBERS[delta["type"]]: _text(first)}
+                return (_frame({**said, "index": place, "delta": delta}),)
+        elif kind == START and isinstance(first, BlockStart) and isinstance(said.get("content_block"), dict):
+            return self._start(said, first, events)
+        elif kind == "message_stop" and isinstance(events[-1], MessageStop):
+            return self._stop(said, events)
+        return None
+
+    def _start(self, said: dict[str, Any], begun: BlockStart, events: Sequence[Event]) -> Sequence[Frame] | None:
+        """The start of a block, with what it begins with."""
+        block = dict(said["content_block"])
+        if isinstance(begun.block, ToolUseBlock):
+            block |= {"id": begun.block.id, "name": begun.block.name}
+        for member in ("text", "thinking"):
+            if member in block:
+                block[member] = "".join(map(_text, events[1:]))
+        place = self._begin(said.get("index"), said, events)
+        return None if place is None else (_frame({**said, "index": place, "content_block": block}),)
+
+    def _stop(self, said: dict[str, Any], events: Sequence[Event]) -> Sequence[Frame]:
+        """The end of the message, with what was told of it before."""
+        self._over = True
+        before = [written for event in events[:-2] for written in self._anew(event)]
+        told: list[Frame] = self._end()
+        for ended in events[-2:-1]:
+            if isinstance(ended, MessageDelta):
+                told = self._retold(ended, told)
+        return [*before, *told, _frame(said)]
+
+    def _retold(self, ended: MessageDelta, told: list[Frame]) -> list[Frame]:
+        """What is told of the end, as it is now, in the last frame that told it."""
+        anew = told_of(ended)
+        at = max((at for at, frame in enumerate(told) if _said(frame).get("type") == TOLD), default=len(told))
+        said = _said(told[at]) if at < len(told) else {"type": TOLD}
+        delta = {**_object(said.get("delta")), **anew["delta"]}
+        usage = {**_object(said.get("usage")), **(anew["usage"] if ended.usage else {})}
+        return [*told[:at], _frame({**said, "delta": delta, "usage": usage or anew["usage"]}), *told[at + 1 :]]
+
+    def _place(self, event: Event) -> int | None:
+        """Where the block of an event stands, if it is open."""
+        place = self._known.get(getattr(event, "index", -1))
+        return place if place in self._open else None
+
+    def _anew(self, event: Event) -> Sequence[Frame]:
+        """An event that no frame made."""
+        if isinstance(event, MessageStart):
+            return (_frame({"type": "message_start", "message": message_of(event)}),)
+        if isinstance(event, BlockStart):
+            return self._opened(event)
+        if isinstance(event, MessageDelta):
+            return self._retold(event, self._end())
+        if isinstance(event, MessageStop):
+            return [*self._end(), _frame({"type": "message_stop"})]
+        if isinstance(event, Ping):
+            return (PING,)
+        if isinstance(event, Carry):
+            return (event.frame,)
+        place = self._place(event)
+        if place is None:
+            self.ledger.record("MessagesReturner", type(event).__name__, "dropped", "its block is not open")
+            return ()
+        if isinstance(event, BlockStop):
+            del self._open[place]
+            return (_frame({"type": STOP, "index": place}),)
+        delta = _delta(event)
+        if delta is None:
+            self.ledger.record("MessagesReturner", type(event).__name__, "dropped", "Messages cannot show it")
+            return ()
+        return (_frame({"type": DELTA, "index": place, "delta": delta}),)
+
+    def _opened(self, event: BlockStart) -> Sequence[Frame]:
+        content = content_of(event.block)
+        if content is None:
+            self.ledger.record("MessagesReturner", type(event.block).__name__, "dropped", "Messages cannot show it")
+            return ()
+        place, self._next = self._next, self._next + 1
+        self._known[event.index] = place
+        self._open[place] = isinstance(event.block, ToolUseBlock)
+        return (_frame({"type": START, "index": place, "content_block": content}),)
+
+
+def _delta(event: Event) -> dict[str, Any] | None:
+    if (kind := KINDS.get(type(event))) is not None:
+        return {"type": kind, MEMBERS[kind]: _text(event)}
+    if isinstance(event, SignatureDelta):
+        return {"type": SIGNATURE, "signature": blob_of(event.signature)}
+    if isinstance(event, AnnotationDelta) and event.annotation.get("type") in CITATIONS:
+        return {"type": CITATION, "citation": event.annotation}
+    return None
+
+
+def _text(event: Event) -> str:
+    return str(getattr(event, "text", ""))
+
+
+def _said(frame: Frame) -> dict[str, Any]:
+    """The event that a frame is; empty if it is none."""
+    try:
+        said = loads(frame.data)
+    except ValueError:
+        return {}
+    return _object(said)
+
+
+def _object(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _key(index: Any) -> Any:
+    return index if isinstance(index, int | str | float) else None
+
+
+def _frame(said: dict[str, Any]) -> Frame:
+    return Frame(dumps(said), str(said["type"]).encode())

@@ -1,0 +1,166 @@
+"""One dialect over itself: what no stage changed is written back byte for byte."""
+
+from collections.abc import Sequence
+from operator import is_
+
+from attrs import define, field
+
+from pipeline.dialect import Returner
+from pipeline.errors import ErrorKind, PipelineError
+from pipeline.events import (
+    ArgumentsDelta,
+    Carry,
+    Event,
+    Frame,
+    MessageStop,
+    Origin,
+    ReasoningDelta,
+    RefusalDelta,
+    StreamError,
+    TextDelta,
+)
+from pipeline.stage import Stage
+
+DELTAS = frozenset({TextDelta, RefusalDelta, ReasoningDelta, ArgumentsDelta})
+"""What nearly all events are."""
+
+
+@define
+class OriginKeeper(Stage[Frame, Event]):
+    """Every event of `normalizer` remembers the frame that it came from, and every frame makes at least one.
+
+    Frames behind the terminal are carried too.
+    """
+
+    normalizer: Stage[Frame, Event]
+    dialect: str
+    ended: bool = field(init=False, default=False)
+    _count: int = field(init=False, default=0)
+
+    @property
+    def held(self) -> int:  # type: ignore[override]  # computed here, stored elsewhere
+        return self.normalizer.held
+
+    def receive(self, items: Sequence[Frame]) -> Sequence[Event]:
+        out: list[Event] = []
+        for frame in items:
+            made: Sequence[Event] = ()
+            if frame.data and not self.normalizer.ended:
+                try:
+                    made = self.normalizer.receive((frame,))
+                except PipelineError as error:
+                    raise error.after([*out, *error.take()]) from error.__cause__
+            made = tuple(made) or (Carry(self.dialect, frame),)
+            origin = Origin(frame.data, frame.name, frame.raw, self._count, made)
+            self._count += 1
+            for event in made:
+                event.origin = origin  # type: ignore[misc]  # it was made just now, and nobody has seen it
+            out += made
+        return out
+
+    def receive_eof(self, cause: StreamError | None = None) -> Sequence[Event]:
+        self.ended = True
+        return self.normalizer.receive_eof(cause)
+
+
+@define
+class FrameReturner(Stage[Event, bytes]):
+    """A frame whose events all arrive as they were made, one behind the other, leaves as it came.
+
+    What was changed, left out or put in between is written by `returner`, in the words of the dialect. After a
+    terminal only what came behind it in the stream leaves; after an error of ours, nothing. An origin is given up once
+    it is written: it and its events refer to each other, and nobody would collect them in time.
+    """
+
+    returner: Returner
+    encoder: Stage[Frame, bytes]
+    ended: bool = field(init=False, default=False)
+    _origin: Origin | None = field(init=False, default=None)
+    """The frame whose events are arriving, and those that have."""
+    _run: list[Event] = field(init=False, factory=list)
+    _due: int = field(init=False, default=0)
+    """The number of the frame that comes next, if none is left out."""
+    _terminal: Event | None = field(init=False, default=None)
+
+    def receive(self, items: Sequence[Event]) -> Sequence[bytes]:
+        out: list[bytes] = []
+        try:
+            for event in items:
+                origin = event.origin
+                if origin is None:
+                    self._settle(out)
+                    self._anew(event, out)
+                elif isinstance(origin, Origin) and not self._is_plain(event, origin, out):
+                    self._take(event, origin, out)
+        except PipelineError as error:
+            raise error.after([b"".join(out)] if out else ()) from error.__cause__
+        return [joined] if (joined := b"".join(out)) else ()
+
+    def receive_eof(self, cause: StreamError | None = None) -> Sequence[bytes]:
+        self.ended = True
+        out: list[bytes] = []
+        self._settle(out)
+        cut = StreamError(ErrorKind.CUT, "the stream ended before its terminal", "stream_cut", True)
+        self._anew(cause or cut, out)
+        return [joined] if (joined := b"".join(out)) else ()
+
+    def idle(self) -> Sequence[bytes]:
+        if self._terminal is not None or self._origin is not None:
+            return ()
+        return self.encoder.receive(self.returner.idle())
+
+    def _is_plain(self, event: Event, origin: Origin, out: list[bytes]) -> bool:
+        """Take the way of nearly every event: a delta that is all that its frame made."""
+        if type(event) not in DELTAS or self._origin is not None or self._terminal is not None or self.returner.moved:
+            return False
+        if len(origin.made) != 1 or origin.made[0] is not event or origin.number != self._due:
+            return False
+        self._due += 1
+        origin.made = ()  # type: ignore[misc]  # given up
+        out.append(origin.raw)
+        return True
+
+    def _anew(self, event: Event, out: list[bytes]) -> None:
+        """An event that no frame made: behind a terminal there is none."""
+        if self._terminal is not None:
+            return
+        if isinstance(event, MessageStop | StreamError):
+            self._terminal = event
+        if isinstance(event, StreamError):
+            self._write(self.returner.failed(event), out)
+        else:
+            self._write(self.returner.changed(None, [event]), out)
+
+    def _take(self, event: Event, origin: Origin, out: list[bytes]) -> None:
+        """An event of a frame. What comes behind the terminal of the stream is the stream's; behind ours is nothing."""
+        if self._terminal is not None and self._terminal.origin is None:
+            return
+        if origin is not self._origin:
+            self._settle(out)
+            if origin.number > self._due:
+                self.returner.missing()
+            self._due = max(self._due, origin.number + 1)
+            self._origin = origin
+        if isinstance(event, MessageStop | StreamError) and self._terminal is None:
+            self._terminal = event
+        self._run.append(event)
+        if len(self._run) == len(origin.made):
+            self._settle(out)
+
+    def _settle(self, out: list[bytes]) -> None:
+        """No more events of the frame come."""
+        origin, run, self._origin, self._run = self._origin, self._run, None, []
+        if origin is None:
+            return
+        if len(run) == len(origin.made) and all(map(is_, run, origin.made)):
+            origin.made = ()  # type: ignore[misc]  # given up
+            self._write(self.returner.unchanged(origin, run), out)
+        else:
+            self._write(self.returner.changed(origin, run), out)
+
+    def _write(self, frames: Sequence[Frame], out: list[bytes]) -> None:
+        for frame in frames:
+            if isinstance(frame, Origin):
+                out.append(frame.raw)
+            else:
+                out += self.encoder.receive((frame,))
