@@ -28,9 +28,9 @@ coverage: $(STAMP)  ## All tests once more, with the lines and branches that non
 	$(BIN)/coverage run -m pytest
 	$(BIN)/coverage report
 
-mutants: $(STAMP)  ## Mutation testing of the stages that hold the rules.
+mutants: $(STAMP)  ## Mutation testing of the stages that hold the rules; OF=stages.scrub of that package only.
 	$(BIN)/python -m pip install --quiet --group mutants
-	$(BIN)/python -m tests.mutants
+	$(BIN)/python -m tests.mutants $(OF)
 
 callgrind: $(STAMP)  ## Instructions an event, against the committed figure; needs valgrind.
 	$(BIN)/python -m benchmarks.instructions
