@@ -13,7 +13,7 @@ $(STAMP): pyproject.toml
 	$(BIN)/python -m pip install --quiet --editable '.[proxy,raw]' --group test
 	touch $(STAMP)
 
-demo: $(STAMP)  ## One interleaved turn through the proxy with the real anthropic SDK, on the embedded upstream.
+demo: $(STAMP)  ## Interleaved turns through the proxy with the real SDKs in three dialects, on the embedded upstream.
 	$(BIN)/python -m examples.demo
 
 test: $(STAMP)  ## Style, types and all tests.

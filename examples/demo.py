@@ -1,6 +1,7 @@
-"""One turn with interleaved reasoning and tools through the proxy, read with the real anthropic SDK: `make demo`.
+"""Turns with interleaved reasoning and tools through the proxy, read with the real SDKs: `make demo`.
 
-Everything runs in this process: the client, the proxy, and the embedded upstream that it asks.
+First with anthropic's, a block at a time, then with openai's, in Chat and in Responses. Everything runs in this
+process: the clients, the proxy, and the embedded upstream that it asks, which speaks Chat.
 """
 
 import asyncio
@@ -8,13 +9,15 @@ import json
 import sys
 from collections.abc import Callable
 
+import openai
 from anthropic import APIError, AsyncAnthropic, DefaultAsyncHttpxClient
 from anthropic.types import ContentBlock, MessageParam, RawContentBlockDelta, ToolParam, ToolResultBlockParam
 
+from examples import demo_openai
 from examples.gateway.config import Config
 from examples.proxy.app import serving
 
-QUESTION: MessageParam = {"role": "user", "content": "What is the weather in Paris, and what time is it there?"}
+QUESTION: MessageParam = {"role": "user", "content": demo_openai.QUESTION}
 FIRST = ["thinking", "text", "tool_use", "thinking", "tool_use"]
 SECOND = ["thinking", "text"]
 
@@ -64,13 +67,10 @@ async def turn(client: AsyncAnthropic, messages: list[MessageParam], expected: l
     return [*blocks]
 
 
-async def converse(config: Config) -> None:
-    """The question, the tools' results, and the answer."""
+async def messages(url: str) -> None:
+    """The question, the tools' results, and the answer, with the anthropic SDK."""
     http = DefaultAsyncHttpxClient(trust_env=False)  # loopback only, whatever proxy the environment names
-    async with (
-        serving(config) as url,
-        AsyncAnthropic(base_url=url, api_key="demo", max_retries=0, timeout=60, http_client=http) as client,
-    ):
+    async with AsyncAnthropic(base_url=url, api_key="demo", max_retries=0, timeout=60, http_client=http) as client:
         blocks = await turn(client, [QUESTION], FIRST)
         results: list[ToolResultBlockParam] = []
         for block in blocks:
@@ -82,16 +82,41 @@ async def converse(config: Config) -> None:
         answer = "".join(block.text for block in await turn(client, [QUESTION, *said], SECOND) if block.type == "text")
         for entry in results:
             check(str(entry["content"]) in answer, f"the answer does not name {entry['content']}")
+    print("--- every block in order, each closed before the next")
+
+
+async def with_openai(url: str) -> None:
+    """The same with the openai SDK, in both its dialects."""
+    for dialect, turns in demo_openai.TURNS.items():
+        print(f"--- the same with the openai SDK, in {dialect}")
+        results: list[str] = []
+
+        def tell(name: str, arguments: str, told: list[str] = results) -> str:
+            told.append(TOOLS[name](**json.loads(arguments)))
+            print(f"{name} {arguments} says: {told[-1]}")
+            return told[-1]
+
+        async with demo_openai.client_of(url) as client:
+            answer = await turns(client, tuple(TOOLS), tell, check)
+        print(answer)
+        for result in results:
+            check(result in answer, f"the answer does not name {result}")
+
+
+async def converse(config: Config) -> None:
+    """All of it over one proxy."""
+    async with serving(config) as url:
+        await messages(url)
+        await with_openai(url)
 
 
 def main(config: Config | None = None) -> int:
     """Run it; 1 if something is missing or out of order."""
     try:
         asyncio.run(converse(config or Config(port=0)))
-    except (APIError, ValueError) as error:
+    except (APIError, openai.OpenAIError, ValueError) as error:
         print(f"\ndemo failed: {error}", file=sys.stderr)
         return 1
-    print("--- every block in order, each closed before the next")
     return 0
 
 

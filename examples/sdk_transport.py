@@ -14,7 +14,7 @@ from anthropic import AsyncAnthropic, DefaultAsyncHttpxClient
 from attrs import define, field
 
 from examples.gateway.config import Config
-from examples.gateway.table import Gateway
+from examples.gateway.table import Asked, Gateway
 from pipeline.drive import through
 from pipeline.reply import Head, Refusal
 from pipeline.route import Exchange
@@ -37,24 +37,25 @@ class RouteTransport(httpx2.AsyncBaseTransport):
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         """The response, when its first bytes are there."""
-        exchange = self.gateway.open(request.method, request.url.raw_path.decode(), await request.aread())
+        target, body = request.url.raw_path.decode(), await request.aread()
+        exchange = self.gateway.open(Asked(method=request.method, target=target, headers=request.headers, body=body))
         asked = exchange.request
         if isinstance(asked, Refusal):
             return whole(asked)
-        method, key = "POST" if asked.body else "GET", self.config.api_key
-        headers = {**asked.headers, **(exchange.route.upstream.headers(key) if key else {})}
+        method = "POST" if asked.body else "GET"
+        headers = {**exchange.route.upstream.headers(self.config.api_key), **asked.headers}
         url = f"{self.config.upstream}/{asked.path}"
         upstream = await self.inner.handle_async_request(
             httpx2.Request(method, url, headers=headers, content=asked.body, extensions=request.extensions)
         )
         reply = exchange.reply(upstream.status_code, upstream.headers)
-        body = Body(exchange, upstream, through(until_lost(upstream), reply.chain))
+        answer = Body(exchange, upstream, through(until_lost(upstream), reply.chain))
         async with AsyncExitStack() as stack:
-            stack.push_async_callback(body.aclose)
-            body.first = await anext(body.rest, b"")
+            stack.push_async_callback(answer.aclose)
+            answer.first = await anext(answer.rest, b"")
             stack.pop_all()
         head = reply.head or Head(502, {})
-        return httpx2.Response(head.status, headers=head.headers, stream=body)
+        return httpx2.Response(head.status, headers=head.headers, stream=answer)
 
     async def aclose(self) -> None:
         """Close the connections."""

@@ -76,7 +76,7 @@ class Dialect(Protocol):
         """
 
     def headers(self, key: str) -> Mapping[str, str]:
-        """What an upstream wants to see of its key, and of the client's version of this dialect."""
+        """What an upstream wants to see: its key, if that is not empty, and which version of this dialect is spoken."""
 
     def normalizer(self, *, facts: RequestFacts, ledger: Ledger, limits: Limits) -> Stage[Frame, Event]:
         """Fresh, for one stream of this dialect's answers."""

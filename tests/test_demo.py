@@ -1,18 +1,21 @@
 """`make demo`: what it prints, and that it fails when anything is missing or out of order."""
 
 import json
+import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
 from aiohttp import web
 from anthropic import AsyncAnthropic, DefaultAsyncHttpxClient
 
-from examples import demo
+from examples import demo, demo_openai
 from examples.gateway.config import Config
 from examples.proxy.listen import listening
 
+README = (Path(__file__).parents[1] / "README.md").read_text()
 STOP: dict[str, Any] = {"type": "content_block_stop", "index": 0}
 TEXT: dict[str, Any] = {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}}
 SAY: dict[str, Any] = {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "Hi"}}
@@ -28,8 +31,19 @@ def test_the_demo_prints_every_block_of_both_turns_in_order(capsys: pytest.Captu
     assert [line for line in lines if line.startswith("[")][:10] == edges
     assert '    {"timezone": "Europe/Paris"}' in lines
     assert "    The tools say: 18 °C and clear in Paris; 14:05 in Europe/Paris. Enjoy Paris!" in lines
-    assert lines[-1] == "--- every block in order, each closed before the next"
+    assert "--- every block in order, each closed before the next" in lines
+    for dialect in ("Chat", "Responses"):
+        at = lines.index(f"--- the same with the openai SDK, in {dialect}")
+        assert lines[at + 1 : at + 4] == [
+            'get_weather {"city": "Paris"} says: 18 °C and clear in Paris',
+            'get_time {"timezone": "Europe/Paris"} says: 14:05 in Europe/Paris',
+            "The tools say: 18 °C and clear in Paris; 14:05 in Europe/Paris. Enjoy Paris!",
+        ]
     assert printed.err == ""
+    parts = re.search(r"```text\n(.*?)```", README, re.DOTALL)
+    assert parts
+    for part in parts[1].split("...\n"):
+        assert part in printed.out, "the README shows what is not printed"
 
 
 def test_the_demo_fails_when_the_upstream_does(capsys: pytest.CaptureFixture[str]) -> None:
@@ -52,6 +66,22 @@ def test_the_demo_fails_when_the_answer_does_not_name_the_results(
     monkeypatch.setattr("examples.gateway.replay.RESULT", b"nothing")
     assert demo.main() == 1
     assert "demo failed: the answer does not name 18 " in capsys.readouterr().err
+
+
+def test_the_demo_fails_when_the_openai_sdk_sees_something_else(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def nothing(url: str) -> None:
+        """The first half is another test's."""
+
+    monkeypatch.setattr(demo, "messages", nothing)
+    monkeypatch.setattr(demo_openai, "ITEMS", ["message"])
+    assert demo.main() == 1
+    assert "demo failed: expected ['message'], got ['reasoning', " in capsys.readouterr().err
+    with monkeypatch.context() as patch:
+        patch.setattr(demo, "TOOLS", {"get_time": demo.TOOLS["get_time"], "get_weather": demo.TOOLS["get_weather"]})
+        assert demo.main() == 1
+    assert "demo failed: expected calls of ['get_time', 'get_weather'], got ['get_weather'" in capsys.readouterr().err
 
 
 @asynccontextmanager

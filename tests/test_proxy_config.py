@@ -47,10 +47,11 @@ def test_flags_say_where_it_listens_and_what_is_behind_it() -> None:
     assert read(flags, {"KEY": " secret\n"}) == Config(host="::1", port=0, upstream="https://host/v1", api_key="secret")
 
 
-def test_the_upstream_may_speak_responses_and_know_models_by_other_names() -> None:
-    flags = ["--upstream", "responses=http://host/v1", "--model-map", "a=b", "--model-map", "c=d=e"]
+@pytest.mark.parametrize("dialect", ["chat", "responses", "messages"])
+def test_the_upstream_may_speak_any_dialect_and_know_models_by_other_names(dialect: str) -> None:
+    flags = ["--upstream", f"{dialect}=http://host/v1", "--model-map", "a=b", "--model-map", "c=d=e"]
     config = read(flags, {})
-    assert (config.dialect, config.upstream) == ("responses", "http://host/v1")
+    assert (config.dialect, config.upstream) == (dialect, "http://host/v1")
     assert config.models == {"a": "b", "c": "d=e"}
 
 
@@ -99,8 +100,11 @@ def test_weak_markup_that_nobody_knows_is_told_before_there_is_a_client(
         ("listen = '127.0.0.1'", "listen: '127.0.0.1' is no HOST:PORT"),
         ("listen = ':8080'", "listen: ':8080' is no HOST:PORT"),
         ("listen = 'host:x'", "listen: 'host:x' is no HOST:PORT"),
-        ("upstream = 'messages=http://host'", "upstream: 'messages=http://host' is no chat=URL or responses=URL"),
-        ("upstream = 'chat=host/v1'", "upstream: 'chat=host/v1' is no chat=URL or responses=URL"),
+        (
+            "upstream = 'gemini=http://host'",
+            "upstream: 'gemini=http://host' is no chat=URL or responses=URL or ",
+        ),
+        ("upstream = 'chat=host/v1'", "upstream: 'chat=host/v1' is no chat=URL or responses=URL or "),
         ("api_key_env = 'NONE'", "api_key_env: the environment has no NONE"),
         ("model_map = 'a=b'", "model_map: must be a table"),
         ("[model_map]\na = 1", "model_map: must be a table"),

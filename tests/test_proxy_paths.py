@@ -9,15 +9,16 @@ from anthropic.types.beta import BetaMessageParam
 from attrs import evolve
 
 from examples.gateway.config import Config
+from pipeline.dialect import dialect
 from pipeline.estimate import estimate
 from pipeline.ledger import Ledger
 from pipeline.limits import DEFAULT_LIMITS
-from stages.dialects.messages import DIALECT as MESSAGES
 from tests import responses_stream as rs
 from tests.test_request_clients import CLAUDE_CODE
 from tests.upstreams import (
     CHAT,
     EVERY_HOST,
+    MESSAGES,
     QUESTION,
     REQUEST,
     RESPONSES,
@@ -58,8 +59,9 @@ async def test_the_upstreams_models_are_listed_behind_those_of_the_map(host: Hos
     assert [model.created_at.year for model in page.data] == [1970, 1970, 2026]
     assert (page.has_more, page.first_id, page.last_id) == (False, "a", "b")
     assert one.id == "b"
-    assert server.targets == ["GET /v1/models", "GET /v1/models"]
-    assert server.headers[0]["authorization"] == "Bearer key"
+    query = "?limit=1000" if script is MESSAGES else ""
+    assert server.targets == [f"GET /v1/models{query}"] * 2
+    assert server.headers[0].items() >= dialect(script.dialect).headers("key").items()
 
 
 @pytest.mark.parametrize(
@@ -89,8 +91,10 @@ async def test_an_upstream_without_a_list_has_the_models_of_the_map(host: Host, 
 
 async def test_the_embedded_upstream_has_no_models_of_its_own(host: Host) -> None:
     async with host(Config(port=0)) as url, browser() as client:
-        reply = await client.get(f"{url}/v1/models")
-    assert reply.json() == {"data": [], "has_more": False, "first_id": None, "last_id": None}
+        openai = await client.get(f"{url}/v1/models")
+        messages = await client.get(f"{url}/v1/models", headers={"anthropic-version": "2023-06-01"})
+    assert openai.json() == {"object": "list", "data": []}
+    assert messages.json() == {"data": [], "has_more": False, "first_id": None, "last_id": None}
 
 
 async def test_an_upstream_that_refuses_to_list_its_models_is_told(host: Host) -> None:
@@ -124,7 +128,7 @@ async def test_a_count_of_tokens_is_an_estimate_and_says_so(host: Host) -> None:
         reply = await client.post(f"{url}/v1/messages/count_tokens?beta=true", json=asked)
         counted = await official.messages.count_tokens(**asked)
         refusal = await client.post(f"{url}/v1/messages/count_tokens", json={"model": "m"})
-    parsed = MESSAGES.parse({**asked, "max_tokens": 1}, ledger=Ledger(), limits=DEFAULT_LIMITS)
+    parsed = dialect("messages").parse({**asked, "max_tokens": 1}, ledger=Ledger(), limits=DEFAULT_LIMITS)
     assert reply.json() == {"input_tokens": estimate(parsed).input}
     assert reply.headers["x-streamweir-estimate"] == "characters"
     assert counted.input_tokens == estimate(parsed).input > 90

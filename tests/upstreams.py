@@ -16,6 +16,8 @@ from anthropic import AsyncAnthropic, DefaultAsyncHttpxClient
 from anthropic.types import MessageParam
 from anyio.abc import SocketAttribute, SocketStream
 from attrs import define, evolve, field, frozen
+from openai import AsyncOpenAI
+from openai import DefaultAsyncHttpxClient as OpenAIHttpxClient
 
 from examples.gateway.config import Config
 from examples.proxy.app import serving as on_aiohttp
@@ -23,6 +25,7 @@ from examples.raw_socket.connection import Connection
 from examples.raw_socket.server import serving as on_sockets
 from pipeline.drive import SOURCE_ERRORS
 from pipeline.reply import Head
+from tests import messages_stream as ms
 from tests import responses_stream as rs
 
 Host = Callable[..., AbstractAsyncContextManager[str]]
@@ -94,7 +97,19 @@ RESPONSES = Script(
     refusal=sse(rs.event("error", code="x", message="out of memory")),
     whole=json.dumps(rs.response(output=[rs.message("Hello")], usage=USAGE)).encode(),
 )
-SCRIPTS = [CHAT.mark, RESPONSES.mark]
+MESSAGES = Script(
+    dialect="messages",
+    path="/v1/messages",
+    hello=sse(ms.begin(usage={"input_tokens": 9, "output_tokens": 1}), ms.start(ms.TEXT), ms.text("Hello")),
+    call=sse(ms.stop(), ms.start(ms.call(name="look"), 1), ms.given('{"a', 1)),
+    finish=sse(ms.stop(), ms.told(usage={"output_tokens": 4}), ms.END),
+    error=sse(ms.event("error", error={"type": "api_error", "message": "out of memory"})),
+    refusal=sse(ms.event("error", error={"type": "api_error", "message": "out of memory"})),
+    whole=json.dumps(
+        ms.message({**ms.TEXT, "text": "Hello"}, stop_reason="end_turn", usage={"input_tokens": 9, "output_tokens": 4})
+    ).encode(),
+)
+SCRIPTS = [CHAT.mark, RESPONSES.mark, MESSAGES.mark]
 
 
 LOST: tuple[type[Exception], ...] = (h11.RemoteProtocolError, *SOURCE_ERRORS)
@@ -235,6 +250,14 @@ async def sdk(url: str) -> AsyncIterator[AsyncAnthropic]:
 
 browser = partial(httpx.AsyncClient, trust_env=False, verify=False, timeout=60)
 """An HTTP client."""
+
+
+@asynccontextmanager
+async def openai_sdk(url: str) -> AsyncIterator[AsyncOpenAI]:
+    http = OpenAIHttpxClient(trust_env=False, verify=False)
+    options: dict[str, Any] = {"max_retries": 0, "timeout": 60.0, "http_client": http}
+    async with AsyncOpenAI(base_url=f"{url}/v1", api_key="client-key", **options) as client:
+        yield client
 
 
 @asynccontextmanager

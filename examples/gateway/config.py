@@ -19,7 +19,7 @@ from stages.recipe import check
 
 DEFAULT_LISTEN = "127.0.0.1:8080"
 NONE: Set[str] = frozenset()
-UPSTREAMS = ("chat", "responses")
+UPSTREAMS = ("chat", "responses", "messages")
 """The dialects that an upstream may speak."""
 
 
@@ -47,7 +47,7 @@ def parser(prog: str) -> argparse.ArgumentParser:
     """The flags that every host has."""
     flags = argparse.ArgumentParser(
         prog=prog,
-        description="Messages clients over a Chat or a Responses upstream; without an upstream, over a replay.",
+        description="Clients of Messages, Chat and Responses over one upstream of any of them, or over a replay.",
         argument_default=argparse.SUPPRESS,
     )
     flags.add_argument("--listen", metavar="HOST:PORT", help=f"default {DEFAULT_LISTEN}")

@@ -1,10 +1,10 @@
-"""`/v1/models` for Messages clients: those that the configuration names, and those that the upstream has."""
+"""`/v1/models` for clients of every dialect: those that the configuration names, and those that the upstream has."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from attrs import define, field
+from attrs import define, field, frozen
 
 from pipeline.errors import ErrorKind, LimitExceeded
 from pipeline.events import StreamError
@@ -19,6 +19,48 @@ JSONObject = dict[str, Any]
 
 ABSENT = (404, 405, 501)
 """An upstream that answers so has no list of its models."""
+EPOCH = datetime.fromtimestamp(0, UTC)
+
+
+@frozen
+class Model:
+    """A model; one of unknown age is as old as the epoch."""
+
+    name: str
+    since: datetime = EPOCH
+
+
+class Words:
+    """How OpenAI's clients are told of models."""
+
+    def model(self, model: Model) -> JSONObject:
+        """One."""
+        return {
+            "id": model.name,
+            "object": "model",
+            "created": int(model.since.timestamp()),
+            "owned_by": "upstream",
+        }
+
+    def page(self, models: Sequence[JSONObject]) -> JSONObject:
+        """The one page of a list."""
+        return {"object": "list", "data": models}
+
+
+class MessagesWords(Words):
+    """How Messages clients are."""
+
+    def model(self, model: Model) -> JSONObject:
+        return {
+            "type": "model",
+            "id": model.name,
+            "display_name": model.name,
+            "created_at": f"{model.since:%Y-%m-%dT%H:%M:%SZ}",
+        }
+
+    def page(self, models: Sequence[JSONObject]) -> JSONObject:
+        ends = (models[0]["id"], models[-1]["id"]) if models else (None, None)
+        return {"data": models, "has_more": False, "first_id": ends[0], "last_id": ends[1]}
 
 
 @define(kw_only=True)
@@ -32,14 +74,16 @@ class ModelsExchange(Exchange):
         if not 200 <= status < 300 and status not in ABSENT:
             return super().reply(status, headers)
         heading = Heading(self.route.client, Form.WHOLE, self.outcome, passed_on(headers))
-        names = tuple(self.route.models)
-        return Reply(ModelsWriter(names, self.only, self.outcome, self.route.limits) | heading, heading)
+        words = MessagesWords() if self.route.client.name == "messages" else Words()
+        writer = ModelsWriter(words, tuple(self.route.models), self.only, self.outcome, self.route.limits)
+        return Reply(writer | heading, heading)
 
 
 @define
 class ModelsWriter(Stage[bytes, bytes]):
-    """At the end, the list of models, or the one asked for, as Messages clients read it."""
+    """At the end, the list of models, or the one asked for, in the client's words."""
 
+    words: Words
     names: Sequence[str]
     only: str
     outcome: Outcome
@@ -66,16 +110,18 @@ class ModelsWriter(Stage[bytes, bytes]):
             self.outcome.note(cause)
         if self.outcome.error is not None:
             return ()
-        configured = {name: model(name) for name in self.names}
-        models = {**configured, **{name: entry for name, entry in listed(self._body) if name not in configured}}
+        models = {name: Model(name) for name in self.names}
+        for model in listed(self._body):
+            models.setdefault(model.name, model)
         if self.only and self.only not in models:
             self.outcome.note(StreamError(ErrorKind.NOT_FOUND, f"there is no model {self.only}"))
             return ()
         self.outcome.verdict = Verdict.COMPLETE
-        return (dumps(models[self.only] if self.only else page([*models.values()])),)
+        told = {name: self.words.model(model) for name, model in models.items()}
+        return (dumps(told[self.only] if self.only else self.words.page([*told.values()])),)
 
 
-def listed(body: bytes | bytearray) -> Iterator[tuple[str, JSONObject]]:
+def listed(body: bytes | bytearray) -> Iterator[Model]:
     """The models that an upstream's body names, in any of the forms that servers write; none if it is no list."""
     try:
         said = loads(bytes(body))
@@ -87,19 +133,13 @@ def listed(body: bytes | bytearray) -> Iterator[tuple[str, JSONObject]]:
         named = entry if isinstance(entry, dict) else {"id": entry}
         name = named.get("id") or named.get("name")
         if isinstance(name, str) and name:
-            yield name, model(name, named.get("created"))
+            yield Model(name, since(named.get("created_at") or named.get("created")))
 
 
-def model(name: str, created: Any = 0) -> JSONObject:
-    """A model in the words of Messages; one of unknown age is as old as the epoch."""
+def since(said: Any) -> datetime:
+    """When a model was made, said in seconds or in ISO's words."""
     try:
-        when = datetime.fromtimestamp(created, UTC)
+        when = datetime.fromisoformat(said) if isinstance(said, str) else datetime.fromtimestamp(said, UTC)
+        return when.astimezone(UTC)
     except (TypeError, ValueError, OverflowError, OSError):
-        when = datetime.fromtimestamp(0, UTC)
-    return {"type": "model", "id": name, "display_name": name, "created_at": f"{when:%Y-%m-%dT%H:%M:%SZ}"}
-
-
-def page(models: Sequence[JSONObject]) -> JSONObject:
-    """The one page of a list."""
-    ends = (models[0]["id"], models[-1]["id"]) if models else (None, None)
-    return {"data": models, "has_more": False, "first_id": ends[0], "last_id": ends[1]}
+        return EPOCH

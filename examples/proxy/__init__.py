@@ -1,1 +1,1 @@
-"""A proxy on aiohttp: Messages clients over a Chat or a Responses upstream."""
+"""A proxy on aiohttp: clients of Messages, Chat and Responses over one upstream of any of them."""

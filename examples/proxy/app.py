@@ -4,13 +4,13 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 
 from aiohttp import web
-from attrs import define, field
+from attrs import define, evolve, field
 
 from examples.gateway.access import Access
 from examples.gateway.config import Config
 from examples.gateway.relay import Upstream, relay
 from examples.gateway.replay import PACE, ReplayUpstream
-from examples.gateway.table import Gateway
+from examples.gateway.table import Asked, Gateway
 from examples.proxy.listen import listening
 from examples.proxy.upstream import PooledUpstream, connections
 from pipeline.dialect import dialect
@@ -49,14 +49,15 @@ class Proxy:
 
     async def _open(self, request: web.Request) -> Exchange:
         """An exchange with the client's body, or enough of it to see that it is too large."""
+        asked = Asked(method=request.method, target=request.raw_path, headers=request.headers)
         body = bytearray()
-        most = self.gateway.route.limits.request_bytes
+        most = self.gateway.limits.request_bytes
         try:
             while len(body) <= most and (piece := await request.content.readany()):
                 body += piece
         except web.RequestPayloadError:
-            return self.gateway.refuse(cause_of(ClientError("the body cannot be read")))
-        return self.gateway.open(request.method, request.raw_path, bytes(body))
+            return self.gateway.refuse(asked, cause_of(ClientError("the body cannot be read")))
+        return self.gateway.open(evolve(asked, body=bytes(body)))
 
 
 @define

@@ -43,7 +43,7 @@ class PooledUpstream:
             reply.close()
 
     async def _asked(self, request: UpstreamRequest) -> aiohttp.ClientResponse:
-        headers = {**request.headers, **(self.dialect.headers(self.api_key) if self.api_key else {})}
+        headers = {**self.dialect.headers(self.api_key), **request.headers}
         method = "POST" if request.body else "GET"
         try:
             async with asyncio.timeout(self.limits.idle_seconds or None):

@@ -6,13 +6,13 @@ from contextlib import asynccontextmanager
 import anyio
 import h11
 from anyio.abc import SocketAttribute, SocketStream
-from attrs import define
+from attrs import define, evolve
 
 from examples.gateway.access import LOG_FAULTS, Access
 from examples.gateway.config import Config, base_url
 from examples.gateway.relay import Upstream, relay
 from examples.gateway.replay import PACE, ReplayUpstream
-from examples.gateway.table import Gateway
+from examples.gateway.table import CLIENTS, Asked, Gateway
 from examples.raw_socket.connection import Connection
 from examples.raw_socket.upstream import SocketUpstream
 from pipeline.dialect import dialect
@@ -50,7 +50,7 @@ class RawServer:
                     return await connection.linger()
         except h11.RemoteProtocolError as error:
             cause = cause_of(ClientError("this is no request that can be read"))
-            answer = refused(self.gateway.route.client, cause, error.error_status_hint)
+            answer = refused(self.gateway.routes[CLIENTS[0]].client, cause, error.error_status_hint)
             await connection.whole(answer.head, answer.body)
             await connection.linger()
 
@@ -71,11 +71,13 @@ class RawServer:
             access.write()
 
     async def _open(self, connection: Connection, request: h11.Request) -> Exchange:
+        headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in request.headers}
+        asked = Asked(method=request.method.decode(), target=request.target.decode(), headers=headers)
         try:
-            body = await connection.body(request, self.gateway.route.limits.request_bytes)
+            body = await connection.body(request, self.gateway.limits.request_bytes)
         except ClientError as error:
-            return self.gateway.refuse(cause_of(error))
-        return self.gateway.open(request.method.decode(), request.target.decode(), body)
+            return self.gateway.refuse(asked, cause_of(error))
+        return self.gateway.open(evolve(asked, body=body))
 
 
 async def _watch(connection: Connection, answering: anyio.CancelScope) -> None:

@@ -78,8 +78,8 @@ class SocketUpstream:
             "accept-encoding": "identity",
             "connection": "close",
             "content-length": str(len(request.body)),
+            **self.dialect.headers(self.api_key),
             **request.headers,
-            **(self.dialect.headers(self.api_key) if self.api_key else {}),
         }
         method = "POST" if request.body else "GET"
         return h11.Request(method=method, target=f"{parts.path}/{request.path}", headers=fields(headers))

@@ -47,8 +47,8 @@ class Chat:
         return request.build(request_, ledger=ledger, limits=limits, options=options)
 
     def headers(self, key: str) -> Mapping[str, str]:
-        """The key."""
-        return {"authorization": f"Bearer {key}"}
+        """The key, if there is one."""
+        return {"authorization": f"Bearer {key}"} if key else {}
 
     def normalizer(self, *, facts: RequestFacts, ledger: Ledger, limits: Limits) -> Stage[Frame, Event]:
         """Fresh, for one stream of this dialect's answers."""

@@ -46,8 +46,8 @@ class Messages:
         return request.build(asked, ledger=ledger, limits=limits, options=options)
 
     def headers(self, key: str) -> Mapping[str, str]:
-        """The key, and the version that this dialect is written in."""
-        return {"x-api-key": key, "anthropic-version": "2023-06-01"}
+        """The key, if there is one, and the version that this dialect is written in."""
+        return {**({"x-api-key": key} if key else {}), "anthropic-version": "2023-06-01"}
 
     def normalizer(self, *, facts: RequestFacts, ledger: Ledger, limits: Limits) -> Stage[Frame, Event]:
         """Fresh, for one stream of this dialect's answers."""

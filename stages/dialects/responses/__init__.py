@@ -49,8 +49,8 @@ class Responses:
         return request.build(asked, ledger=ledger, limits=limits, options=options)
 
     def headers(self, key: str) -> Mapping[str, str]:
-        """The key."""
-        return {"authorization": f"Bearer {key}"}
+        """The key, if there is one."""
+        return {"authorization": f"Bearer {key}"} if key else {}
 
     def normalizer(self, *, facts: RequestFacts, ledger: Ledger, limits: Limits) -> Stage[Frame, Event]:
         """Fresh, for one stream of this dialect's answers."""
