@@ -97,11 +97,12 @@ class RedactedReasoningBlock:
 
 @event
 class ToolUseBlock:
-    """A tool call; its arguments follow as `ArgumentsDelta`."""
+    """A tool call; its arguments follow as `ArgumentsDelta`. `namespace`: what its tool is in, where APIs have such."""
 
     id: str
     name: str
     kind: ToolKind = ToolKind.FUNCTION
+    namespace: str = ""
 
 
 @event

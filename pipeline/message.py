@@ -72,6 +72,7 @@ class ToolUse:
     arguments: str
     kind: ToolKind = ToolKind.FUNCTION
     complete: bool = True
+    namespace: str = ""
 
 
 @frozen
@@ -124,7 +125,7 @@ class _Growing:
     def content(self) -> Iterator[Content]:
         block, text = self.block, "".join(self.text)
         if isinstance(block, ToolUseBlock):
-            yield ToolUse(block.id, block.name, text, block.kind, self.complete)
+            yield ToolUse(block.id, block.name, text, block.kind, self.complete, block.namespace)
         elif isinstance(block, ReasoningBlock):
             yield Reasoning(text, self.signature, block.splittable)
         elif isinstance(block, RedactedReasoningBlock):
@@ -215,7 +216,7 @@ def _block(index: int, content: Content, failed: bool) -> Iterator[Event]:
     elif isinstance(content, ServerItem):
         yield BlockStart(index, ServerBlock(content.dialect, content.payload))
     else:
-        yield BlockStart(index, ToolUseBlock(content.id, content.name, content.kind))
+        yield BlockStart(index, ToolUseBlock(content.id, content.name, content.kind, content.namespace))
         if content.arguments:
             yield ArgumentsDelta(index, content.arguments)
         complete = content.complete

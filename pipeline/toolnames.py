@@ -52,6 +52,11 @@ class RequestMap:
         """The client's tool of an upstream's name; one that the upstream was never told of is itself."""
         return self.tools.get(name) or self.seen.get(name) or OfferedTool(name)
 
+    def offered_as(self, name: str, namespace: str = "") -> OfferedTool | None:
+        """The tool that the client offered under that name of its own; None if there is none."""
+        offered = (tool for tool in self.tools.values() if tool.name == name and tool.namespace == namespace)
+        return next(offered, None)
+
     def kind(self, name: str, told: ToolKind) -> ToolKind:
         """What a call is: one of a function, if that is what was offered, else what the upstream says."""
         return told if name not in self.tools or self.tools[name].kind is not ToolKind.FUNCTION else ToolKind.FUNCTION

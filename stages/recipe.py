@@ -109,7 +109,7 @@ def check(options: AnswerOptions) -> None:
 
 def _renames(facts: RequestFacts) -> bool:
     """Whether the upstream was given other names or ids than the client's."""
-    return bool(facts.map.ids) or any(name != tool.name for name, tool in facts.map.tools.items())
+    return bool(facts.map.ids) or any(name != tool.name or tool.namespace for name, tool in facts.map.tools.items())
 
 
 def _reading(

@@ -11,7 +11,7 @@ from pipeline.toolnames import RequestMap
 
 @define
 class ToolRestorer(Stage[Event, Event]):
-    """A call has the name of the client's tool and the client's id, where the upstream was given others."""
+    """A call has the client's id and the name and namespace of its tool, where the upstream was given others."""
 
     map: RequestMap
     ended: bool = field(init=False, default=False)
@@ -29,5 +29,7 @@ class ToolRestorer(Stage[Event, Event]):
         block = event.block
         if not isinstance(block, ToolUseBlock):
             return event
-        theirs = evolve(block, id=self.map.ids.get(block.id, block.id), name=self.map.tool(block.name).name)
+        tool = self.map.tool(block.name)
+        call = self.map.ids.get(block.id, block.id)
+        theirs = evolve(block, id=call, name=tool.name, namespace=tool.namespace or block.namespace)
         return event if theirs == block else evolve(event, block=theirs)

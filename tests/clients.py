@@ -24,11 +24,8 @@ ROOT = Path(__file__).resolve().parent.parent
 KIT = ROOT.parent / "shared" / "clients"
 
 HOSTS = ("proxy", "raw_socket")
-UPSTREAMS = ("chat", "responses")
+UPSTREAMS = ("chat", "responses", "messages")
 SCENARIOS = ("single", "parallel", "interleaved")
-SPEAKS = "messages"
-"""What the clients speak that these hosts answer."""
-
 JSON = dict[str, Any]
 
 EXPLAINED = {
@@ -43,6 +40,14 @@ EXPLAINED = {
     ("chat", "text_between_args"): "no text is lost: what came inside the call follows it, behind a blank line",
 }
 """What is no fault of ours though a client is not content, by upstream and violation, and why."""
+
+SCRIPT = 'text((await tools.exec_command({cmd: "cat {cwd}/note.txt"})).output);'
+CALLED = {
+    ("codex:default", upstream): ("--tool", "exec", "--args", json.dumps({"input": SCRIPT}))
+    for upstream in ("chat", "messages")
+}
+"""What the kit cannot think of by itself: Codex's freeform tool, which these upstreams are offered as a function, is
+called with a program, not with any string."""
 
 MANY = 10
 """So many requests for one turn are no hang: the client was told of each failure and asks again."""
@@ -69,6 +74,7 @@ class Case:
             self.client,
             *asked,
             *(["--violation", self.violation] if self.violation else []),
+            *CALLED.get((self.client, self.upstream), ()),
         ]
 
 
@@ -139,9 +145,9 @@ def kit(program: str) -> Any:
 
 
 def clients() -> list[str]:
-    """The clients that speak Messages."""
+    """The clients that speak a dialect which these hosts answer."""
     return list(
-        kit("from clients import CLIENTS as C; print(json.dumps([n for n in C if C[n]['dialect'] == 'messages']))")
+        kit(f"from clients import CLIENTS as C; print(json.dumps([n for n in C if C[n]['dialect'] in {UPSTREAMS!r}]))")
     )
 
 

@@ -353,8 +353,11 @@ def test_a_call_that_has_begun_stays_what_it_is() -> None:
     assert made_of(*stream, terminal()) == [BEGIN, ArgumentsDelta(0, WHOLE), BlockStop(0)]
 
 
-def test_a_namespace_is_recorded() -> None:
-    assert losses(done(call(WHOLE, namespace="functions"))) == [("namespace", "no event carries it")]
+def test_a_namespace_is_the_calls() -> None:
+    begun = BlockStart(0, ToolUseBlock("a", "f", namespace="collab"))
+    for stream in ([done(call(WHOLE, namespace="collab"))], [added(call(namespace="collab")), arguments(WHOLE)]):
+        assert made_of(*stream, terminal())[0] == begun
+    assert losses(done(call(WHOLE, namespace="collab"))) == []
 
 
 @pytest.mark.parametrize(

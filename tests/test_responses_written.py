@@ -201,10 +201,19 @@ def test_a_tool_that_the_client_declared_a_function_is_one() -> None:
 
 
 def test_a_tool_has_the_name_and_the_namespace_that_the_client_gave_it() -> None:
-    facts = RequestFacts(map=RequestMap(tools={"collab__list": OfferedTool("list", "collab")}))
-    made = between(BlockStart(0, ToolUseBlock("a", "collab__list")), BlockStop(0), stage=encoder(facts=facts))
-    for event in (made[0], made[-1]):
-        assert (event["item"]["name"], event["item"]["namespace"]) == ("list", "collab")
+    tools = {"list": OfferedTool("list"), "collab__list": OfferedTool("list", "collab", ToolKind.CUSTOM)}
+    facts = RequestFacts(map=RequestMap(tools=tools))
+    for namespace, kind, named in (("collab", "custom_tool_call", {"namespace": "collab"}), ("", "function_call", {})):
+        block = ToolUseBlock("a", "list", namespace=namespace)
+        made = between(BlockStart(0, block), ArgumentsDelta(0, "{}"), BlockStop(0), stage=encoder(facts=facts))
+        for item in (made[0]["item"], made[-1]["item"]):
+            assert (item["name"], item["type"]) == ("list", kind)
+            assert {name: item[name] for name in ("namespace",) if name in item} == named
+
+
+def test_a_tool_that_was_not_offered_keeps_its_namespace() -> None:
+    made = between(BlockStart(0, ToolUseBlock("a", "list", namespace="other")), BlockStop(0))
+    assert made[-1]["item"]["namespace"] == "other"
 
 
 def test_an_item_of_this_dialects_own_tools_goes_through() -> None:

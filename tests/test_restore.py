@@ -17,6 +17,15 @@ def test_a_shortened_name_is_the_clients_again() -> None:
     ]
 
 
+def test_a_tool_in_a_namespace_is_known_by_both() -> None:
+    collab = RequestMap(tools={"collab__list": OfferedTool("list", "collab")})
+    assert play(ToolRestorer(collab), start(0, ToolUseBlock("i", "collab__list"))) == [
+        [start(0, ToolUseBlock("i", "list", namespace="collab"))]
+    ]
+    event = start(0, ToolUseBlock("i", "list", namespace="theirs"))
+    assert play(ToolRestorer(collab), event) == [[event]]
+
+
 def test_an_id_is_the_clients_again() -> None:
     freeform = ToolUseBlock("u1", "same", ToolKind.CUSTOM)
     assert play(ToolRestorer(MAP), start(0, freeform)) == [[start(0, ToolUseBlock("c1", "same", ToolKind.CUSTOM))]]

@@ -31,6 +31,7 @@ class CallItem(Item):
     call_id: str = field(init=False, default="")
     """What its result will name."""
     _name: str = field(init=False, default="")
+    _namespace: str = field(init=False, default="")
     _waiting: list[str] = field(init=False, factory=list)
     _cut: bool = field(init=False, default=False)
     """The server said that it is not whole."""
@@ -66,8 +67,6 @@ class CallItem(Item):
         self.announce(item, out)
         whole = self._text(item)
         self._rest(self.voice, self.voice.rest(0, whole), out, whole)
-        if item.get("namespace"):
-            self.writer.lose("namespace", "no event carries it")
 
     def done(self, item: Mapping[str, Any], out: list[Event]) -> None:
         """It ends if it is whole, and told to be; else the end of the message settles it."""
@@ -115,6 +114,7 @@ class CallItem(Item):
         """An id and a name, once they are told; an empty one says nothing."""
         self.call_id = self.call_id or _word(said.get("call_id"))
         self._name = self._name or _word(said.get("name"))
+        self._namespace = self._namespace or _word(said.get("namespace"))
         self.writer.ids.check(self.call_id, self._name)
 
     def _open(self, out: list[Event]) -> None:
@@ -124,7 +124,7 @@ class CallItem(Item):
         self.writer.ids.check(name)
         name = self.writer.ids.unique(name)
         kind = self.writer.map.kind(self._name, self.kind)
-        self.voice.index = self.writer.open(ToolUseBlock(name, self._name, kind), out)
+        self.voice.index = self.writer.open(ToolUseBlock(name, self._name, kind, self._namespace), out)
         self.writer.called = True
         out.extend(ArgumentsDelta(self.voice.index, text) for text in self._waiting)
         self._release()

@@ -209,7 +209,9 @@ class ResponsesEncoder(Stage[Event, Frame]):
         return WrittenParts(self._wire, -1, name, item, self.reasoning)
 
     def _call(self, block: ToolUseBlock) -> WrittenCall:
-        tool = self.facts.map.tools.get(block.name) or OfferedTool(block.name, kind=block.kind)
+        tool = self.facts.map.offered_as(block.name, block.namespace) or OfferedTool(
+            block.name, block.namespace, block.kind
+        )
         freeform = tool.kind is ToolKind.CUSTOM
         form = None if tool.kind is block.kind else Unwrapped() if freeform else Wrapped()
         name = f"{'ctc' if freeform else 'fc'}_{block.id.removeprefix('call_')}"
