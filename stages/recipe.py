@@ -74,7 +74,7 @@ def default_halves(
     What stands between is given one block at a time. Whatever it makes of that is lawful again behind it, but where
     both dialects are the same.
     """
-    ledger = Ledger() if ledger is None else ledger
+    ledger = Ledger(most=limits.ledger_entries) if ledger is None else ledger
     outcome = Outcome(ledger=ledger) if outcome is None else outcome
     verdict = VerdictStage(outcome, facts.usage)
     if upstream.name == client.name and isinstance(client, Returning):
