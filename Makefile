@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test check coverage mutants callgrind clean
+.PHONY: demo test check coverage mutants callgrind compared clean
 
 $(STAMP): pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit("streamweir needs Python 3.11 or newer; say PYTHON=python3.x") if sys.version_info < (3, 11) else None'
@@ -28,12 +28,15 @@ coverage: $(STAMP)  ## All tests once more, with the lines and branches that non
 	$(BIN)/coverage run -m pytest
 	$(BIN)/coverage report
 
-mutants: $(STAMP)  ## Mutation testing of the stages that hold the rules.
+mutants: $(STAMP)  ## Mutation testing of the stages that hold the rules; OF=stages.scrub of that package only.
 	$(BIN)/python -m pip install --quiet --group mutants
-	$(BIN)/python -m tests.mutants
+	$(BIN)/python -m tests.mutants $(OF)
 
 callgrind: $(STAMP)  ## Instructions an event, against the committed figure; needs valgrind.
 	$(BIN)/python -m benchmarks.instructions
 
+compared: $(STAMP)  ## Other translators on our fixtures, in an environment of their own (.compared); writes docs/compared.md.
+	$(BIN)/python -m benchmarks.compared
+
 clean:
-	rm -rf $(VENV) mutants .mypy_cache .ruff_cache .pytest_cache .coverage
+	rm -rf $(VENV) .compared mutants .mypy_cache .ruff_cache .pytest_cache .coverage

@@ -47,9 +47,11 @@ function of one string `input`; and each call id that had to be rewritten. Names
 upstream refuses them, the same way every time.
 """
 
-OPTIONS = """In code `Route(requests=RequestOptions(...))`, in a host's TOML file `[requests]`; the route itself sets
-`model` and `upstream`. Beside them a route has `models` (the upstream's model for a client's), `streams_only` (it gives
-nothing but streams) and `without` (members that the upstream refuses: left out, and recorded).
+OPTIONS = """In code `Route(requests=RequestOptions(...))`, in a host's TOML file `[requests]`.
+
+The route itself sets `model` and `upstream`. Beside these a route has `models` (the upstream's model for a client's),
+`streams_only` (the upstream gives nothing but streams) and `without` (members that the upstream refuses: left out, and
+recorded).
 """
 
 SPEAKERS = (

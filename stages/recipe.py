@@ -102,6 +102,11 @@ def default_halves(
     return before, validator | _writing(client, leaving, facts, ledger, limits, verdict)
 
 
+def check(options: AnswerOptions) -> None:
+    """Raises `ClientError` for options with which no answer can be read: a host asks before it has a client."""
+    TagScrubber(options=options)
+
+
 def _renames(facts: RequestFacts) -> bool:
     """Whether the upstream was given other names or ids than the client's."""
     return bool(facts.map.ids) or any(name != tool.name or tool.namespace for name, tool in facts.map.tools.items())

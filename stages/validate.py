@@ -95,7 +95,8 @@ class BlockValidator(Stage[Event, Event]):
 
     The stop reason fits what was written: tool use is claimed exactly if a whole call was, unless a limit, a refusal
     or a stop sequence stands. Exactly one terminal comes. In `Mode.REPAIR` what breaks the law is closed, reopened,
-    renumbered or dropped, and recorded; `Mode.STRICT` raises `StageError`; `Mode.REPORT` records and changes nothing.
+    renumbered or dropped, and recorded; but a call is not closed for what comes: it stays open, and `StageError` is
+    raised. `Mode.STRICT` raises it at any breach; `Mode.REPORT` records and changes nothing.
     """
 
     mode: Mode = field(default=Mode.REPAIR, kw_only=True, converter=Mode)
@@ -139,10 +140,12 @@ class BlockValidator(Stage[Event, Event]):
             self._judge(cause, out)
             return out
         missing = "the stream ended before its terminal"
-        self._note("EOF", missing)
+        if self.mode is Mode.STRICT:
+            raise StageError(missing)
+        self._note("EOF", missing, "mended")
         if self.mode is Mode.REPAIR:
             if not isinstance(self._block, ToolUseBlock):
-                self._close(out)
+                self._close(MessageStop(), out)
             self._accept(StreamError(ErrorKind.CUT, missing, "stream_cut", True), out)
         return out
 
@@ -159,8 +162,12 @@ class BlockValidator(Stage[Event, Event]):
         if breach is None:
             self._accept(event, out)
         else:
-            self._note(type(event).__name__, breach)
+            if self.mode is Mode.STRICT:
+                raise StageError(breach)
+            made = len(out)
             self._mend(event, out)
+            passed = any(type(one) is type(event) for one in out[made:])
+            self._note(type(event).__name__, breach, "mended" if passed else "dropped")
 
     def _breach(self, event: Event) -> str | None:
         """What is wrong with this event here, or None."""
@@ -181,11 +188,9 @@ class BlockValidator(Stage[Event, Event]):
             return self._phase is Phase.BLOCK and not isinstance(self._block, ToolUseBlock)
         return isinstance(event, (*DELTAS, BlockStop)) and event.index != self._source
 
-    def _note(self, path: str, breach: str) -> None:
-        """Raise a breach, or record it."""
-        if self.mode is Mode.STRICT:
-            raise StageError(breach)
-        self.ledger.record("BlockValidator", path, _ACTIONS[self.mode], breach)
+    def _note(self, path: str, breach: str, action: str) -> None:
+        """Record a breach."""
+        self.ledger.record("BlockValidator", path, "reported" if self.mode is Mode.REPORT else action, breach)
 
     def _accept(self, event: Event, out: list[Event]) -> None:
         """Take note of an event and pass it on, under its new index."""
@@ -227,12 +232,12 @@ class BlockValidator(Stage[Event, Event]):
             self._step(event, out)
         elif isinstance(event, DELTAS):
             if (block := OPENED_BY.get(type(event))) is not None:
-                self._close(out)
+                self._close(event, out)
                 self._accept(BlockStart(event.index, block), out)
                 self._accept(event, out)
         elif self._phase is Phase.BLOCK:
             if not isinstance(event, BlockStop):
-                self._close(out)
+                self._close(event, out)
                 self._step(event, out)
         elif isinstance(event, BlockStart):
             self._accept(event, out)
@@ -242,10 +247,16 @@ class BlockValidator(Stage[Event, Event]):
             self._accept(MessageDelta(self._fitting(StopReason.END_TURN)), out)
             self._accept(event, out)
 
-    def _close(self, out: list[Event]) -> None:
-        """Close the open block, if there is one; a call that is closed for it is not whole."""
-        if self._phase is Phase.BLOCK:
-            self._accept(BlockStop(self._source, not isinstance(self._block, ToolUseBlock)), out)
+    def _close(self, event: Event, out: list[Event]) -> None:
+        """Close the open block, if there is one.
+
+        Raises `StageError` if it is a call, in any mode but `Mode.REPORT`: clients run one that was closed.
+        """
+        if self._phase is not Phase.BLOCK:
+            return
+        if isinstance(self._block, ToolUseBlock) and self.mode is not Mode.REPORT:
+            raise StageError(f"{_named(event)}{self._where(event)}, a call that would be cut")
+        self._accept(BlockStop(self._source, not isinstance(self._block, ToolUseBlock)), out)
 
     def _fitting(self, reason: StopReason) -> StopReason:
         if reason is StopReason.TOOL_USE and not self._called:
@@ -268,8 +279,6 @@ _WHERE = {
     Phase.CLOSING: " after the end was told",
     Phase.ENDED: " after the terminal",
 }
-
-_ACTIONS = {Mode.REPAIR: "mended", Mode.REPORT: "reported"}
 
 
 def _named(event: Event) -> str:

@@ -1,14 +1,15 @@
 """`make mutants`: break the stages that hold the rules, one small change at a time, and see a test go red for each.
 
 A mutant that no test kills is to stand in `docs/mutants.md` with the reason. mutmut works on a copy of the tree in
-`mutants/`; what it mutates and which tests it runs stands in `pyproject.toml`.
+`mutants/`; what it mutates and which tests it runs stands in `pyproject.toml`. `python -m tests.mutants stages.scrub`
+breaks only what lies in that package or module; several may be named.
 """
 
 import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from attrs import frozen
@@ -69,19 +70,25 @@ def mutmut(*arguments: str) -> str:
     return done.stdout
 
 
-def main() -> int:
+def within(place: str, modules: Sequence[str]) -> bool:
+    """Whether a function lies in one of the packages or modules, of which none means all."""
+    return not modules or any(place.startswith(f"{module}.") for module in modules)
+
+
+def main(modules: Sequence[str]) -> int:
     """Run mutmut afresh and print what survived; 1 if some of it stands nowhere with its reason."""
     shutil.rmtree(ROOT / "mutants", ignore_errors=True)
-    run = ("run", "--max-children", CHILDREN)
+    run = ("run", "--max-children", CHILDREN, *(f"{module}.*" for module in modules))
     if sys.stdout.isatty():
         subprocess.run([_command(), *run], cwd=ROOT, check=True)
     else:
         mutmut(*run)  # its progress is for a terminal
-    left, reasons = list(dict.fromkeys(survivors())), explained(LIST.read_text(encoding="utf-8"))
+    left = [change for change in dict.fromkeys(survivors()) if within(change.place, modules)]
+    reasons = explained(LIST.read_text(encoding="utf-8"))
     unexplained = [change for change in left if change not in reasons]
     for change in left:
         print(f"\n{change}\n\n{reasons.get(change, 'SURVIVED, and stands in no list')}")
-    for change in reasons.keys() - set(left):
+    for change in (change for change in reasons.keys() - set(left) if within(change.place, modules)):
         print(f"\n{change}\n\nis listed, and was killed: take it out")
     print(f"\n{len(left)} mutants survived, {len(unexplained)} of them unexplained")
     return 1 if unexplained else 0
@@ -92,4 +99,4 @@ def _command() -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))

@@ -97,7 +97,9 @@ def test_the_input_of_a_freeform_call_is_not_kept() -> None:
     spoken = Spoken()
     spoken.say({"index": 0, "id": "a", "custom": {"name": "f", "input": "x" * 100}})
     (call,) = spoken.calls._order
+    spoken.out.append(call.more("y"))
     assert call.said == []
+    assert spoken.whole() == [("a", "f", "x" * 100 + "y")]
 
 
 @pytest.mark.parametrize(

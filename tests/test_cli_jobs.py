@@ -207,6 +207,14 @@ def test_a_bug_met_by_one_job_is_told_and_the_rest_go_on(
     assert "Traceback" in caplog.text
 
 
+def test_dialects_that_do_not_go_together_are_named(jobs: Jobs, job: Job) -> None:
+    def recipe(upstream: Dialect, client: Dialect, **_: object) -> Stage[bytes, bytes]:
+        raise ClientError("it is read, not written")
+
+    code, rows = jobs(job("a"), recipe=recipe)
+    assert (code, rows[0]["error"]) == (1, "cannot convert chat to messages: it is read, not written")
+
+
 def test_a_stream_without_a_verdict_is_a_broken_job(jobs: Jobs, job: Job) -> None:
     class Silent(Stage[bytes, bytes]):
         def receive(self, items: Sequence[bytes]) -> Sequence[bytes]:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.mutants import LIST, ROOT, Change, explained, place_of
+from tests.mutants import LIST, ROOT, Change, explained, place_of, within
 
 SHOWN = """# stages.sse.x_lines__mutmut_1: survived
 --- stages/sse.py
@@ -35,6 +35,12 @@ def test_a_mutant_is_known_by_its_function_and_the_lines_it_changes() -> None:
 def test_a_function_is_named_as_python_names_it() -> None:
     assert place_of("stages.sse.xǁSSEDecoderǁ_line__mutmut_12") == "stages.sse.SSEDecoder._line"
     assert place_of("stages.sse.x__lines__mutmut_1") == "stages.sse._lines"
+
+
+def test_a_run_may_be_of_some_packages_and_modules_only() -> None:
+    assert within("stages.scrub.gate.fate", [])
+    assert within("stages.scrub.gate.fate", ["stages.sse", "stages.scrub"])
+    assert not within("stages.scrubber.fate", ["stages.scrub"])
 
 
 def test_the_list_is_read_back_as_it_is_printed() -> None:

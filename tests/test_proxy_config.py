@@ -69,18 +69,26 @@ def test_a_file_has_the_same_names_and_flags_come_first(tmp_path: Path) -> None:
 
 
 def test_what_becomes_of_markup_is_told_by_flags_or_in_a_table_flags_first(tmp_path: Path) -> None:
-    file = written(tmp_path, "[answers]\nrecover = 'off'\nunfinished = 'hide'\nweak = ['a']\nenvelope = false\n")
-    told = AnswerOptions(recover="off", unfinished="hide", weak=("a",), envelope=False)
+    file = written(tmp_path, "[answers]\nrecover = 'off'\nunfinished = 'hide'\nweak = []\nenvelope = false\n")
+    told = AnswerOptions(recover="off", unfinished="hide", envelope=False)
     assert read(["--config", file], {}).answers == told
-    flags = ["--recover", "prompt", "--residue", "hide", "--reasoning-open", "--weak", "b", "--weak", "c"]
-    assert read(["--config", file, *flags], {}).answers == evolve(
-        told, recover="prompt", residue="hide", reasoning_open=True, weak=("b", "c")
-    )
-    assert read(flags, {}).answers == AnswerOptions(
-        recover="prompt", residue="hide", reasoning_open=True, weak=("b", "c")
-    )
+    flags = ["--recover", "prompt", "--residue", "hide", "--reasoning-open"]
+    due = evolve(told, recover="prompt", residue="hide", reasoning_open=True)
+    assert read(["--config", file, *flags], {}).answers == due
+    assert read(flags, {}).answers == AnswerOptions(recover="prompt", residue="hide", reasoning_open=True)
     with pytest.raises(SystemExit):
         read(["--config", written(tmp_path, "answers = 1"), *flags], {})
+
+
+@pytest.mark.parametrize("recover", ["native", "off"])
+def test_weak_markup_that_nobody_knows_is_told_before_there_is_a_client(
+    recover: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = written(tmp_path, f"[answers]\nweak = ['a']\nrecover = '{recover}'\n")
+    for flags, name in ((["--config", file], "a"), (["--config", file, "--weak", "b", "--weak", "a"], "b")):
+        with pytest.raises(SystemExit):
+            read(flags, {})
+        assert f"answers: there is no weak markup '{name}'; there is: " in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

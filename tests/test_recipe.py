@@ -75,6 +75,15 @@ def test_the_halves_of_one_dialect_over_itself_change_no_byte_but_those_of_what_
     assert b"".join(item for step in play(before | after, stream, EOF) for item in step) == stream
 
 
+@pytest.mark.parametrize("leaving", Form)
+def test_tools_have_the_clients_names_again_over_its_own_dialect_too(leaving: Form) -> None:
+    facts = RequestFacts(map=RequestMap(tools={"up": OfferedTool("down")}))
+    stream = given(sse(call(0, "i", "up", "{}"), finish("tool_calls"), DONE))
+    out = b"".join(item for step in play(chain(MESSAGES, leaving=leaving, facts=facts), stream, EOF) for item in step)
+    body = folded(out) if leaving is Form.STREAM else json.loads(out)
+    assert [block["name"] for block in body["content"]] == ["down"]
+
+
 def test_an_answer_of_any_form_is_read_by_its_first_byte() -> None:
     assert names(chain(arriving=None))[0] == "AnswerReader"
 

@@ -121,7 +121,7 @@ def mended(phase: str, name: str) -> list[Event]:
         return [SUPPLIED, *OPENED.get(name, [])]
     if phase == "ready":
         return OPENED.get(name, [])
-    return [stop(0, complete=phase != "call"), *IN_A_BLOCK[name]] if name in IN_A_BLOCK else []
+    return [stop(0), *IN_A_BLOCK[name]] if name in IN_A_BLOCK else []
 
 
 def validator(mode: Mode, phase: str) -> BlockValidator:
@@ -143,9 +143,17 @@ def test_strict_lets_what_is_lawful_pass_and_raises_at_the_rest(phase: str, name
 @pytest.mark.parametrize(("phase", "name"), PAIRS)
 def test_repair_lets_what_is_lawful_pass_and_mends_and_records_the_rest(phase: str, name: str) -> None:
     stage = validator(Mode.REPAIR, phase)
-    lawful = name in LAWFUL[phase]
-    assert last(stage, EVENTS[name]) == ([EVENTS[name]] if lawful else mended(phase, name))
-    assert {entry.action for entry in stage.ledger} == (set() if lawful else {"mended"})
+    if name in LAWFUL[phase]:
+        assert last(stage, EVENTS[name]) == [EVENTS[name]]
+        assert not list(stage.ledger)
+    elif phase == "call" and name in IN_A_BLOCK:  # a call is never closed for what comes: clients would run it
+        with pytest.raises(StageError, match=r"a call that would be cut$"):
+            play(stage, EVENTS[name])
+    else:
+        instead = mended(phase, name)
+        assert last(stage, EVENTS[name]) == instead
+        passed = any(type(event) is type(EVENTS[name]) for event in instead)
+        assert [*losses(stage.ledger)][-1][1] == ("mended" if passed else "dropped")
 
 
 @pytest.mark.parametrize(("phase", "name"), PAIRS)
@@ -209,7 +217,8 @@ def test_a_breach_names_the_event_and_the_state(steps: list[Any], said: str) -> 
         stage = BlockValidator(mode=mode)
         play(stage, *steps)
         path = "EOF" if steps[-1] is EOF else type(steps[-1]).__name__
-        assert losses(stage.ledger)[0] == (path, action, said)
+        found = {(path, action, said), *([(path, "dropped", said)] if mode is Mode.REPAIR else [])}
+        assert found & {*losses(stage.ledger)}
         assert {(entry.direction, entry.stage) for entry in stage.ledger} == {("response", "BlockValidator")}
 
 
@@ -256,17 +265,15 @@ def test_a_block_that_was_reopened_goes_on_under_its_old_index() -> None:
     ]
 
 
-def test_a_call_that_another_block_closes_is_not_whole() -> None:
-    stage = BlockValidator()
-    play(stage, BEGIN, start(0, CALL_A), args(0, "{}"))
-    assert last(stage, start(1, TEXT)) == [stop(0, complete=False), start(1, TEXT)]
-    assert last(stage, TOOLS) == [stop(1), END]
+def test_nothing_behind_an_error_in_an_open_call_is_passed_on() -> None:
+    assert last(validator(Mode.REPAIR, "call"), [args(0, "{"), BOOM, args(0, "}"), stop(0)]) == [args(0, "{"), BOOM]
 
 
-def test_a_call_does_not_go_on_in_another_block() -> None:
+def test_arguments_do_not_go_on_in_another_block() -> None:
     stage = BlockValidator()
-    play(stage, BEGIN, start(0, CALL_A), start(1, TEXT))
+    play(stage, BEGIN, start(0, CALL_A), stop(0), start(1, TEXT))
     assert play(stage, args(0, "{}"), text(1, "a")) == [[], [text(1, "a")]]
+    assert losses(stage.ledger)[0][:2] == ("ArgumentsDelta", "dropped")
 
 
 def test_a_message_that_ends_without_its_reason_is_given_one() -> None:

@@ -11,9 +11,11 @@ from urllib.parse import urlsplit
 
 from attrs import asdict, evolve, field, fields, frozen
 
+from pipeline.errors import ClientError
 from pipeline.limits import DEFAULT_LIMITS, Limits
 from pipeline.request import DEFAULT_OPTIONS, RequestOptions
 from pipeline.route import DEFAULT_ANSWERS, AnswerOptions, Leftover, Recover
+from stages.recipe import check
 
 DEFAULT_LISTEN = "127.0.0.1:8080"
 NONE: Set[str] = frozenset()
@@ -137,7 +139,7 @@ def _config(members: Mapping[str, Any], environment: Mapping[str, str]) -> Confi
         streams_only=_of_kind("streams_only", bool, members.get("streams_only", False)),
         without=frozenset(_words("without", members.get("without", []))),
         requests=evolve(DEFAULT_OPTIONS, **_options("requests", members, RequestOptions, ROUTES_OWN)),
-        answers=evolve(DEFAULT_ANSWERS, **_options("answers", members, AnswerOptions)),
+        answers=_answers(members),
         limits=_limits(members.get("limits", {})),
     )
 
@@ -181,6 +183,15 @@ def _models(table: Any) -> dict[str, str]:
     if not isinstance(table, dict) or not all(isinstance(name, str) and name for name in table.values()):
         raise ValueError("model_map: must be a table of the upstream's models by the client's")
     return table
+
+
+def _answers(members: Mapping[str, Any]) -> AnswerOptions:
+    answers = evolve(DEFAULT_ANSWERS, **_options("answers", members, AnswerOptions))
+    try:
+        check(answers)
+    except ClientError as error:
+        raise ValueError(f"answers: {error}") from error
+    return answers
 
 
 def _options(

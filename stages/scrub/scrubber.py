@@ -6,9 +6,11 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from attrs import define, evolve, field
 
 from pipeline.events import (
+    ArgumentsDelta,
     BlockStart,
     Event,
     MessageDelta,
+    ReasoningDelta,
     StopReason,
     StreamError,
     TextDelta,
@@ -31,6 +33,8 @@ from stages.scrub.scanner import Kind, Piece, Scanner
 from stages.scrub.writer import Writer
 
 NAME = "TagScrubber"
+BESIDE = frozenset({ArgumentsDelta, ReasoningDelta})
+"""What most that is no text is."""
 
 
 @define
@@ -55,11 +59,11 @@ class TagScrubber(Stage[Event, Event]):
     _scanner: Scanner = field(init=False)
     _writer: Writer = field(init=False)
     _ids: CallIds = field(init=False)
-    _tape: deque[Event] = field(init=False, factory=deque)
-    """What came and was not passed on, in order."""
+    _tape: deque[Event] | None = field(init=False, default=None)
+    """What came and was not passed on, in order; mostly nothing."""
     _passed: int = field(init=False, default=0)
     """How much of the tape's first text was."""
-    _pieces: deque[Piece] = field(init=False, factory=deque)
+    _pieces: deque[Piece] | None = field(init=False, default=None)
     """What the tape's text is made of, as far as that is certain."""
     _size: int = field(init=False, default=0)
     """Their bytes."""
@@ -92,6 +96,8 @@ class TagScrubber(Stage[Event, Event]):
             event = items[0]
             if type(event) is TextDelta and event.index == self._flow and self._passes(event.text):
                 return items
+            if type(event) in BESIDE and event.index == self._writer.same and not self._tape:  # type: ignore[attr-defined]  # it has one
+                return items
         out: list[Event] = []
         writer = self._writer
         for event in items:
@@ -102,6 +108,7 @@ class TagScrubber(Stage[Event, Event]):
                 continue
             if isinstance(event, TextDelta):
                 if event.text:
+                    self._tape = deque() if self._tape is None else self._tape
                     self._tape.append(event)
                     self._told(self._scanner.feed(event.text), out)
             elif isinstance(event, MessageDelta):
@@ -151,8 +158,9 @@ class TagScrubber(Stage[Event, Event]):
 
     def _told(self, pieces: list[Piece], out: list[Event]) -> None:
         """More of the text is certain."""
+        waiting = self._pieces = deque() if self._pieces is None else self._pieces
         for piece in pieces:
-            self._pieces.append(piece)
+            waiting.append(piece)
             self._size += size_of(piece.raw)
             self._to += len(piece.raw)
             if piece.kind is Kind.TEXT and not piece.raw.isspace():
@@ -169,15 +177,16 @@ class TagScrubber(Stage[Event, Event]):
 
     def _drain(self, out: list[Event]) -> None:
         """Pass on what is decided."""
-        while self._pieces:
-            piece = self._pieces[0]
+        pieces = self._pieces or deque()
+        while pieces:
+            piece = pieces[0]
             fate = self._fate(piece)
             if fate is Fate.UNDECIDED:
                 return
-            length = self._untaken(piece)
+            length = self._untaken(pieces)
             if fate is Fate.TEXT:
-                while self._pieces and _goes_with(self._pieces[0], piece) and self._fate(self._pieces[0]) is fate:
-                    length += self._untaken(self._pieces[0])
+                while pieces and _goes_with(pieces[0], piece) and self._fate(pieces[0]) is fate:
+                    length += self._untaken(pieces)
                 self._show(length, _is_thought(piece), out)
             else:
                 self._cut(piece, fate, out)
@@ -212,9 +221,9 @@ class TagScrubber(Stage[Event, Event]):
             progress=progress,
         )
 
-    def _untaken(self, piece: Piece) -> int:
+    def _untaken(self, pieces: deque[Piece]) -> int:
         """The first piece is decided; its length."""
-        self._pieces.popleft()
+        piece = pieces.popleft()
         self._size -= size_of(piece.raw)
         self._from += len(piece.raw)
         return len(piece.raw)
@@ -258,13 +267,14 @@ class TagScrubber(Stage[Event, Event]):
 
     def _taken(self, count: int) -> Iterator[Event]:
         """So many characters of text off the tape, in the deltas that they came in, and what stands between them."""
+        tape = self._tape or deque()
         while count > 0:
-            event = self._tape.popleft()
+            event = tape.popleft()
             if isinstance(event, TextDelta):
                 begin, end = self._passed, self._passed + count
                 self._passed = 0
                 if end < len(event.text):
-                    self._tape.appendleft(event)
+                    tape.appendleft(event)
                     self._passed = end
                 text = event.text[begin:end]
                 count -= len(text)

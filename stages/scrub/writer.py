@@ -27,6 +27,9 @@ from pipeline.events import (
 )
 from pipeline.ledger import Ledger
 
+TEXT = -2
+"""What stands for the index of a block of text, which may become several, or none."""
+
 
 class _Own(Enum):
     """The open block, if it is one that this stage writes."""
@@ -60,10 +63,10 @@ class Writer:
     """It is one of text, which is written as it comes."""
     _next: int = field(init=False, default=0)
     _own: _Own = field(init=False, default=_Own.NONE)
-    _texts: set[int] = field(init=False, factory=set)
-    """The indexes that text blocks came with."""
+    same: int = field(init=False, default=-1)
+    """Of the last block that is no text, if it leaves with the index that it came with."""
     _indexes: dict[int, int] = field(init=False, factory=dict)
-    """The index that each other block leaves with."""
+    """The index that each block leaves with, by the one it came with; `TEXT` for those of text."""
     _start: BlockStart | None = field(init=False, default=None)
     """The start of a text block of which nothing was written yet, nor cut out."""
     _later: list[Event] = field(init=False, factory=list)
@@ -150,18 +153,18 @@ class Writer:
 
     def _block(self, event: BlockStart, out: list[Event]) -> None:
         if isinstance(event.block, TextBlock):
-            self._texts.add(event.index)
+            self._indexes[event.index] = TEXT
             self._start = event
             self.flowing = False
             return
         self.settle(out)
         self._gap = _Gap.NONE
         index = self._indexes[event.index] = self._begin()
+        self.same = index if event.index == index else -1
         out.append(event if event.index == index else BlockStart(index, event.block))
 
     def _stop(self, event: BlockStop, out: list[Event]) -> None:
-        if event.index not in self._texts:
-            index = self._indexes.get(event.index, event.index)
+        if (index := self._indexes.get(event.index, event.index)) != TEXT:
             out.append(event if event.index == index else BlockStop(index, event.complete))
             return
         if self._start is not None and self._gap is not _Gap.MARKUP:  # nothing else was in it
@@ -173,7 +176,7 @@ class Writer:
         self.settle(out)
 
     def _delta(self, event: BlockDelta, out: list[Event]) -> None:
-        if event.index in self._texts:
+        if (index := self._indexes.get(event.index, event.index)) == TEXT:
             if isinstance(event, AnnotationDelta) and self._own is not _Own.TEXT and self._start is None:
                 self.ledger.record("TagScrubber", "annotation", "dropped", "the text that it belongs to was markup")
                 return
@@ -181,7 +184,7 @@ class Writer:
             self._open_text(out)
             out.append(moved(event, self.index))
         else:
-            out.append(moved(event, self._indexes.get(event.index, event.index)))
+            out.append(moved(event, index))
 
     def _end(self, event: Event, out: list[Event]) -> None:
         self.settle(out)
