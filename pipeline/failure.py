@@ -8,6 +8,8 @@ from pipeline.errors import RETRYABLE, ErrorKind, kind_of_status
 from pipeline.events import StreamError
 
 _HTTP_STATUS = re.compile("[45][0-9]{2}")
+_NO_CODE = re.compile("[1-5][0-9]{2}|.*_error", re.DOTALL)
+"""What stands where a code might: an HTTP status, or the word of a type."""
 
 
 def failure(error: Any, around: Mapping[str, Any], kinds: Mapping[str, ErrorKind]) -> StreamError:
@@ -40,6 +42,20 @@ def stated(
     said = named[0] if named else code
     text = _message(message) or (f"the upstream failed: {said}" if said else "the upstream failed")
     return StreamError(kind, text, str(code) if code else "".join(named[:1]), kind in RETRYABLE)
+
+
+def code_of(error: StreamError, codes: Mapping[ErrorKind, str], kinds: Mapping[str, ErrorKind]) -> str:
+    """The code that clients are told: the provider's own, where it says what the error's class does.
+
+    `codes` are those that clients know a class by; they stand where the provider's says no class or another one.
+    Where there is none, the provider's stands unless it says another class. A status or a type is no code. `kinds` as
+    for `failure`.
+    """
+    code = "" if _NO_CODE.fullmatch(error.code) else error.code
+    said = kinds.get(code.lower())
+    if (due := codes.get(error.kind)) is not None:
+        return code if said is error.kind else due
+    return code if said in (None, error.kind, ErrorKind.API) else ""
 
 
 def _message(message: Any) -> str:

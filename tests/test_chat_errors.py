@@ -196,7 +196,7 @@ def test_a_finish_reason_may_be_a_failure(reason: str, kind: ErrorKind) -> None:
         (StreamError(ErrorKind.OVERLOADED, "x", "slow_down"), "overloaded_error", "slow_down"),
         (StreamError(ErrorKind.OVERLOADED, "x", "rate_limit_error"), "overloaded_error", None),
         (StreamError(ErrorKind.TIMEOUT, "x"), "timeout_error", None),
-        (StreamError(ErrorKind.API, "x", "server_error"), "server_error", "server_error"),
+        (StreamError(ErrorKind.API, "x", "server_error"), "server_error", None),
         (StreamError(ErrorKind.CUT, "x", "stream_cut"), "server_error", "stream_cut"),
         (StreamError(ErrorKind.INVALID_RESPONSE, "x"), "server_error", None),
         (StreamError(ErrorKind.INVALID_TOOL_ARGUMENTS, "x"), "server_error", None),

@@ -6,7 +6,7 @@ import pytest
 
 from pipeline.errors import ErrorKind
 from pipeline.events import StreamError
-from pipeline.failure import failure, stated
+from pipeline.failure import code_of, failure, stated
 
 KINDS = {"busy": ErrorKind.OVERLOADED, "no_key": ErrorKind.AUTHENTICATION}
 NOTHING = "the upstream failed"
@@ -59,3 +59,23 @@ def test_a_message_is_text_in_every_form(message: Any, text: str) -> None:
 
 def test_a_class_that_is_known_needs_no_words() -> None:
     assert stated("x", ("no_key",), 7, KINDS, ErrorKind.QUOTA) == StreamError(ErrorKind.QUOTA, "x", "7")
+
+
+@pytest.mark.parametrize(
+    ("kind", "code", "told"),
+    [
+        (ErrorKind.AUTHENTICATION, "no_key", "no_key"),
+        (ErrorKind.AUTHENTICATION, "odd", "odd"),
+        (ErrorKind.AUTHENTICATION, "busy", ""),
+        (ErrorKind.AUTHENTICATION, "401", ""),
+        (ErrorKind.AUTHENTICATION, "authentication_error", ""),
+        (ErrorKind.AUTHENTICATION, "", ""),
+        (ErrorKind.OVERLOADED, "BUSY", "BUSY"),
+        (ErrorKind.OVERLOADED, "odd", "known"),
+        (ErrorKind.OVERLOADED, "no_key", "known"),
+        (ErrorKind.OVERLOADED, "529", "known"),
+        (ErrorKind.OVERLOADED, "overloaded_error", "known"),
+    ],
+)
+def test_the_code_says_what_the_class_does(kind: ErrorKind, code: str, told: str) -> None:
+    assert code_of(StreamError(kind, "x", code), {ErrorKind.OVERLOADED: "known"}, KINDS) == told

@@ -106,12 +106,18 @@ def test_a_response_without_anything_failed() -> None:
         ),
         ({"error": {"message": "x", "code": "y"}}, 429, StreamError(ErrorKind.RATE_LIMIT, "x", "y", retryable=True)),
         (
-            "<html>",
+            None,
             502,
             StreamError(ErrorKind.API, "the upstream answered with status 502", "502", retryable=True),
         ),
         (None, 404, StreamError(ErrorKind.NOT_FOUND, "the upstream answered with status 404", "404")),
         ({"detail": "no"}, 403, StreamError(ErrorKind.PERMISSION, "no", "")),
+        ("busy", 503, StreamError(ErrorKind.OVERLOADED, "busy", "", retryable=True)),
+        (
+            {"error": {"message": "large", "type": "invalid_request_error"}},
+            413,
+            StreamError(ErrorKind.REQUEST_TOO_LARGE, "large", "invalid_request_error"),
+        ),
     ],
 )
 def test_an_http_error_is_told_by_its_body_else_by_its_status(body: Any, status: int, error: StreamError) -> None:

@@ -4,7 +4,7 @@ from typing import Any
 
 from pipeline.errors import RETRYABLE, STATUS, ErrorKind, kind_of_status
 from pipeline.events import StreamError
-from pipeline.failure import failure, stated
+from pipeline.failure import code_of, failure, stated
 
 KINDS: dict[str, ErrorKind] = {
     "authentication_error": ErrorKind.AUTHENTICATION,
@@ -154,11 +154,7 @@ def error_body(error: StreamError) -> dict[str, Any]:
     Its words say the class. The provider's own code stands in it unless that says another class, or says none where
     there is a code that clients know.
     """
-    code = error.code
-    if (due := CODES.get(error.kind)) is not None:
-        code = code if KINDS.get(code.lower()) is error.kind else due
-    elif failure({"code": code}, {}, KINDS).kind not in (error.kind, ErrorKind.API):
-        code = ""
+    code = code_of(error, CODES, KINDS)
     kind = TYPES.get(error.kind, "server_error")
     return {
         "error": {"message": error.message or "the upstream failed", "type": kind, "param": None, "code": code or None}

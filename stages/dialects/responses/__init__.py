@@ -6,7 +6,7 @@ from typing import Any
 from attrs import frozen
 
 from pipeline.dialect import RequestFacts
-from pipeline.errors import STATUS, UpstreamError
+from pipeline.errors import UpstreamError
 from pipeline.events import Event, Frame, StreamError
 from pipeline.jsontext import loads
 from pipeline.ledger import Ledger
@@ -78,7 +78,7 @@ class Responses:
 
     def write_error(self, error: StreamError, status: int) -> tuple[int, Mapping[str, Any]]:
         """The status and the body of an error."""
-        return (status if status >= 400 else STATUS[error.kind]), errors.error_body(error)
+        return errors.status_of(error, status), errors.error_body(error)
 
 
 DIALECT = Responses()

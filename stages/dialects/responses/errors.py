@@ -4,9 +4,9 @@ them."""
 from collections.abc import Mapping
 from typing import Any
 
-from pipeline.errors import RETRYABLE, ErrorKind, kind_of_status
+from pipeline.errors import RETRYABLE, STATUS, ErrorKind, kind_of_status
 from pipeline.events import StreamError
-from pipeline.failure import failure
+from pipeline.failure import code_of, failure
 
 IMAGE_CODES = (
     "invalid_image",
@@ -83,6 +83,9 @@ CODES: dict[ErrorKind, str] = {
 """The code that makes Codex do what fits the class: compact, stop, or wait and retry. What may go better another time
 is a `server_error`, which it retries; the rest is an `invalid_prompt`, which it does not."""
 
+BODY_CODES = {**CODES, ErrorKind.REQUEST_TOO_LARGE: "request_too_large"}
+"""The code in an HTTP error that clients know a class by, where the provider's own does not say it."""
+
 KEPT = frozenset(
     {
         *IMAGE_CODES,
@@ -137,20 +140,37 @@ def failed(response: Mapping[str, Any]) -> StreamError:
 
 
 def read_error(body: Any, status: int) -> StreamError:
-    """The error of an HTTP answer: by its body, else by its status."""
-    found = error_in(body)
+    """The error of an HTTP answer: `status`, and what its body says (None if nothing).
+
+    A class that its words tell stands; else, and where they only say that the request is wrong, the status tells it.
+    """
+    found = error_in(body) or error_in({"error": body} if isinstance(body, str) and body else None)
     kind = kind_of_status(status)
     if found is None:
         return StreamError(kind, f"the upstream answered with status {status}", str(status), kind in RETRYABLE)
-    if found.kind is not ErrorKind.API:
+    if found.kind not in (ErrorKind.API, ErrorKind.INVALID_REQUEST):
         return found
     return StreamError(kind, found.message, found.code, kind in RETRYABLE)
 
 
 def error_body(error: StreamError) -> dict[str, Any]:
-    """The body of an HTTP error."""
+    """The body of an HTTP error. The provider's own code stands in it unless that says another class."""
     kind = TYPES.get(error.kind, "server_error")
-    return {"error": {"message": error.message, "type": kind, "param": None, "code": error.code or None}}
+    code = code_of(error, BODY_CODES, KINDS)
+    return {
+        "error": {"message": error.message or "the upstream failed", "type": kind, "param": None, "code": code or None}
+    }
+
+
+def status_of(error: StreamError, status: int) -> int:
+    """The HTTP status of an error. `status` is the upstream's, 0 if it did not answer with one.
+
+    The upstream's stands, since clients act on it; but an overloaded upstream is told by 503, at which Codex looks for
+    the code, and a status that is no error's (a redirection) by that of the class.
+    """
+    if error.kind is ErrorKind.OVERLOADED:
+        return 503
+    return status if 400 <= status < 600 else STATUS[error.kind]
 
 
 def failed_error(error: StreamError) -> dict[str, Any]:
