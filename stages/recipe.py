@@ -15,10 +15,11 @@ from pipeline.route import DEFAULT_ANSWERS, AnswerOptions
 from pipeline.stage import Stage
 from stages.answer import AnswerReader
 from stages.interleave import InterleaveBuffer
+from stages.raw import RawDecoder
 from stages.restore import ToolRestorer
 from stages.scrub import TagScrubber
 from stages.seal import Sealer
-from stages.sse import RawDecoder, SSEDecoder, SSEEncoder
+from stages.sse import SSEDecoder, SSEEncoder
 from stages.unwrap import InputUnwrapper
 from stages.validate import BlockValidator
 from stages.verbatim import FrameReturner, OriginKeeper

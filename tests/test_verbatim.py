@@ -24,7 +24,8 @@ from pipeline.events import (
 from pipeline.limits import Limits
 from pipeline.stage import Stage
 from pipeline.testing import EOF, play
-from stages.sse import RawDecoder, SSEDecoder, SSEEncoder
+from stages.raw import RawDecoder
+from stages.sse import SSEDecoder, SSEEncoder
 from stages.verbatim import FrameReturner, OriginKeeper
 
 CUT = StreamError(ErrorKind.CUT, "reset", "stream_cut", retryable=True)
@@ -192,6 +193,9 @@ class Plain:
     """Writes what was changed as it is."""
 
     moved: bool = False
+
+    def passes(self, frame: Origin, event: Event) -> bool:
+        return not self.moved
 
     def missing(self) -> None:
         self.moved = True
