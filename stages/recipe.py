@@ -81,6 +81,10 @@ def default_halves(
     if upstream.name == client.name and isinstance(client, Returning):
         streamed = leaving is Form.STREAM
         reading = _keeping(upstream, arriving, facts, ledger, limits, bodies=not streamed)
+        if options.recover != "off" and facts.tools:
+            reading = reading | TagScrubber(
+                options=options, tools=facts.tools, ledger=ledger, limits=limits, outcome=outcome, in_place=True
+            )
         if _renames(facts):
             reading = reading | ToolRestorer(facts.map)
         if not streamed:

@@ -105,7 +105,7 @@ class FrameReturner(Stage[Event, bytes]):
         return [joined] if (joined := b"".join(out)) else ()
 
     def idle(self) -> Sequence[bytes]:
-        if self._terminal is not None or self._origin is not None:
+        if self._terminal is not None:
             return ()
         return self.encoder.receive(self.returner.idle())
 

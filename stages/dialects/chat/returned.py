@@ -59,6 +59,9 @@ NEW: Final[dict[type[Event], str]] = {
 }
 """Where a text is written that no frame brought."""
 
+WHOSE: Final[tuple[str, ...]] = ("id", "object", "created", "model", "provider", "service_tier", "system_fingerprint")
+"""What every chunk says of its message."""
+
 CALLED: Final = (BlockStart, ArgumentsDelta)
 
 
@@ -304,7 +307,7 @@ class ChatReturner:
     def _whose(self) -> Json:
         """What every chunk begins with: as in the one that began the message."""
         said = {} if self._first is None else said_in(self._first)
-        whose = {name: value for name, value in said.items() if name not in ("choices", "usage")}
+        whose = {name: said[name] for name in WHOSE if name in said}
         return {"object": "chat.completion.chunk", **whose, **self._named}
 
 
