@@ -135,7 +135,7 @@ def test_blocks_behind_a_call_in_the_text_of_messages_move() -> None:
         messages.start(two, 1),
         messages.given("{}", 1),
         messages.stop(1),
-        messages.told("tool_use"),
+        messages.told("tool_use", usage={"output_tokens": 1}),
         messages.END,
     ]
     body = folded(returned("messages", [messages.sse(items)], facts=OFFERED, **GUIDED)[0])
