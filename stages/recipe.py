@@ -15,10 +15,11 @@ from pipeline.route import DEFAULT_ANSWERS, AnswerOptions
 from pipeline.stage import Stage
 from stages.answer import AnswerReader
 from stages.interleave import InterleaveBuffer
+from stages.raw import RawDecoder
 from stages.restore import ToolRestorer
 from stages.scrub import TagScrubber, meant_object
 from stages.seal import Sealer
-from stages.sse import RawDecoder, SSEDecoder, SSEEncoder
+from stages.sse import SSEDecoder, SSEEncoder
 from stages.unwrap import InputUnwrapper
 from stages.validate import BlockValidator
 from stages.verbatim import FrameReturner, OriginKeeper
@@ -80,6 +81,10 @@ def default_halves(
     if upstream.name == client.name and isinstance(client, Returning):
         streamed = leaving is Form.STREAM
         reading = _keeping(upstream, arriving, facts, ledger, limits, bodies=not streamed)
+        if options.recover != "off" and facts.tools:
+            reading = reading | TagScrubber(
+                options=options, tools=facts.tools, ledger=ledger, limits=limits, outcome=outcome, in_place=True
+            )
         if _renames(facts):
             reading = reading | ToolRestorer(facts.map)
         if not streamed:
