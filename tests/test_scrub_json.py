@@ -54,6 +54,8 @@ def ended(whole: str, size: int, closers: tuple[str, ...] = CLOSERS, depth: int 
         ('{{"a": 1}}', "}", True),
         ('{"a": 1', "</c> x", False),
         ('{"a": "b"', "<|end|>", False),
+        ('{"a": "</c>", "b": 1', "</c>", False),
+        ('{"a": "</c>"', "</c>", False),
         ("{nonsense", "</c> b", False),
         ('{"a" x "}"}', "</c> b", False),
         ('{"a": "5" tall"}}', "</c> b", False),
@@ -191,6 +193,13 @@ def test_what_is_nested_too_deeply_is_not_mended() -> None:
     assert mend("[[], [], {a: []}]", depth=3) == [[], [], {"a": []}]
     with pytest.raises(ValueError, match="nested too deeply"):
         mend("{a: [[1,]]}", depth=2)
+
+
+def test_nor_is_it_read_as_a_body() -> None:
+    assert objects(Body("{a: [[1,]]}", True), 2) == [None]
+    (found,) = objects(Body("{a: [[1,]]}", True), 3)
+    assert found is not None
+    assert found["a"].value == [[1]]
 
 
 def called(text: str, *, whole: bool = True, tool: str = "") -> list[Call | Lost]:

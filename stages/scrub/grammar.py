@@ -270,7 +270,7 @@ def stray(source: Source, place: Place) -> Generator[None, None, None]:
     """A token that makes nothing, unless prose speaks of it."""
     if place.shown:
         raise Refused
-    if place.mentioned and not place.behind and (yield from peek(source)) not in ("", "\n"):
+    if place.mentioned and (yield from peek(source)) not in ("", "\n"):
         raise Refused
 
 
