@@ -110,6 +110,15 @@ def test_closers_belong_to_the_openers_that_were_told_as_text() -> None:
         assert "".join(at_every_cut(whole, options=HIDING).content) == shown
 
 
+def test_a_closer_at_a_lines_end_or_the_texts_is_no_mention() -> None:
+    for whole, shown in {
+        "a </tool_call>\nb": "a \nb",
+        "a </tool_call>": "a ",
+        "a </tool_call> b": "a </tool_call> b",
+    }.items():
+        assert "".join(at_every_cut(whole, options=HIDING).content) == shown
+
+
 def test_an_opener_of_reasoning_may_come_again_behind_blanks_only() -> None:
     opened = evolve(PROMPT, reasoning_open=True)
     assert at_every_cut("<think>\n<think>a</think>b").content == [["a"], "b"]
