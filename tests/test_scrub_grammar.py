@@ -220,6 +220,6 @@ def test_more_is_waited_for_until_there_is_some() -> None:
     assert end.value.value is True
 
 
-def test_a_token_of_deepseeks_has_sixteen_spellings() -> None:
+def test_a_token_of_deepseeks_has_eight_spellings() -> None:
     bars, joints = ("｜", "|"), ("▁", "_", " ", "\\_")
     assert set(spellings("a", "b")) == {f"<{bar}a{joint}b{bar}>" for bar in bars for joint in joints}
