@@ -162,13 +162,9 @@ class TagScrubber(Stage[Event, Event]):
         first, self._structured = not self._structured, True
         self._answered = self._to
         pieces: list[Piece] = []
-        if first and self._may_show():
+        if first and self._gate() is Fate.TEXT:  # markup of calls is text from now on
             pieces = self._scanner.reduce(gate.read(self.families, calls=False))
         self._told(pieces, out)
-
-    def _may_show(self) -> bool:
-        """Whether markup of calls is text from now on."""
-        return self._gate(Progress.OPEN) is Fate.TEXT
 
     def _told(self, pieces: list[Piece], out: list[Event]) -> None:
         """More of the text is certain."""
@@ -256,20 +252,21 @@ class TagScrubber(Stage[Event, Event]):
             return Fate.HIDDEN if self.options.unfinished == "hide" else Fate.TEXT
         if piece.weak and isinstance(piece.found, Call) and piece.found.name not in self.tools:
             return Fate.TEXT
-        fate = self._gate(self._progress)
+        fate = self._gate()
         if not piece.inside or fate is not Fate.CALL:
             return fate
         if self._answered > self._from:  # it went on to answer: what it weighed was a thought
             return Fate.TEXT
         return {Progress.OPEN: Fate.UNDECIDED, Progress.OVER: Fate.CALL, Progress.CUT: Fate.TEXT}[self._progress]
 
-    def _gate(self, progress: Progress) -> Fate:
+    def _gate(self) -> Fate:
+        """What becomes of markup of calls, as things stand."""
         return gate.fate(
             self.options.recover,
             self.options.residue,
             tools=bool(self.tools),
             structured=self._structured,
-            progress=progress,
+            progress=self._progress,
         )
 
     def _untaken(self, piece: Piece) -> None:

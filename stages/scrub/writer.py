@@ -96,7 +96,7 @@ class Writer:
                 return
             if self._gap is Gap.MARKUP and not self._spoken:
                 self._blanks.clear()
-                delta = _stripped(delta)
+                delta = TextDelta(delta.index, delta.text.lstrip())
             self._fill(out)
         self._spoken = True
         self._say(delta, out)
@@ -129,7 +129,6 @@ class Writer:
         self._trail = ""
         self._start = None
         self._gap = Gap.MARKUP
-        self.flowing = False
         self._catch_up(out)
 
     def event(self, event: Event, out: list[Event]) -> None:
@@ -225,11 +224,6 @@ class Writer:
     def _catch_up(self, out: list[Event]) -> None:
         out.extend(self._later)
         self._later.clear()
-
-
-def _stripped(delta: TextDelta) -> TextDelta:
-    text = delta.text.lstrip()
-    return delta if text == delta.text else TextDelta(delta.index, text)
 
 
 _STEPS: dict[type[Event], Callable[[Writer, Any, list[Event]], None]] = {  # each takes the class it stands at
