@@ -201,7 +201,7 @@ class TagScrubber(Stage[Event, Event]):
                 self._untaken(piece)
                 self._cut(piece, fate, out)
                 left = 0
-            while self._tape and not isinstance(self._tape[0], TextDelta):
+            while self._tape and not _speaks(self._tape[0]):
                 self._writer.event(self._tape.popleft(), out)
             if left:
                 return
@@ -338,6 +338,11 @@ class TagScrubber(Stage[Event, Event]):
         if self._recovered and event.stop_reason is StopReason.END_TURN:
             return evolve(event, stop_reason=StopReason.TOOL_USE)
         return event
+
+
+def _speaks(event: Event) -> bool:
+    """Whether this is some of the visible text."""
+    return isinstance(event, TextDelta) and event.text != ""
 
 
 def _is_thought(piece: Piece) -> bool:
