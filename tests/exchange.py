@@ -71,6 +71,7 @@ class Got:
     def check(self) -> None:
         """Fail if it is a stream that is not as its dialect must be."""
         if self.head is not None and self.is_stream:
+            if self.exchange.route.client.name != self.exchange.route.upstream.name:  # else it is the upstream's own
             check_law(self.exchange.route.client.name, self.body)
 
     @property
