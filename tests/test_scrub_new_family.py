@@ -170,8 +170,8 @@ def placed(*parts: str, tools: dict[str, Any] = TOOLS, limits: Limits = DEFAULT_
 
     def parse(source: Source, place: Place) -> Generator[Found | None, None, None]:
         places.append(place)
+        yield from skip(source)
         raise Refused
-        yield
 
     here = Family(name="here", openers=(PLACED,), parse=parse)
     scrubber = TagScrubber(options=PROMPT, tools=tools, limits=limits, families=(*FAMILIES, here))

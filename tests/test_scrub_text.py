@@ -5,7 +5,6 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from attrs import evolve
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -199,12 +198,12 @@ def test_plain_text_takes_a_short_way_and_leaves_as_what_came(reads: int) -> Non
     assert 3 * work("word ") < work("a < b")
 
 
-@pytest.mark.parametrize(("block", "delta"), [(CALL_A, args(1, "1")), (REASONING, think(1, "hm"))])
-def test_so_do_a_calls_arguments_and_reasoning(block: Any, delta: Event) -> None:
+@pytest.mark.parametrize(("block", "delta"), [(CALL_A, args), (REASONING, think)])
+def test_so_do_a_calls_arguments_and_reasoning(block: Any, delta: Callable[[int, str], Event]) -> None:
     def work(index: int) -> int:
         scrubber = scrubber_in_text()
         play(scrubber, [stop(0), start(index, block)])
-        event = evolve(delta, index=index)
+        event = delta(index, "1")
         return calls_made(lambda: [scrubber.receive([event]) for _ in range(100)])
 
     assert 2 * work(1) < work(5)
