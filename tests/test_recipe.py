@@ -75,6 +75,19 @@ def test_the_halves_of_one_dialect_over_itself_change_no_byte_but_those_of_what_
     assert b"".join(item for step in play(before | after, stream, EOF) for item in step) == stream
 
 
+@pytest.mark.parametrize("name", ["chat", "messages", "responses"])
+def test_one_dialect_over_itself_passes_the_scrubber_alone_and_only_where_its_gate_is_open(name: str) -> None:
+    one, offered = dialect(name), RequestFacts(tools={"f": {}})
+    ends = ["VerdictStage", "FrameReturner"]
+    assert names(chain(one, one, facts=offered)) == ["RawDecoder", "OriginKeeper", "TagScrubber", *ends]
+    assert names(chain(one, one)) == ["RawDecoder", "OriginKeeper", *ends]
+    closed = AnswerOptions(recover="off")
+    assert names(chain(one, one, facts=offered, options=closed)) == ["RawDecoder", "OriginKeeper", *ends]
+    whole_ends = ["AnswerBound", "VerdictStage", "BodyWriter"]
+    forms = {"arriving": Form.WHOLE, "leaving": Form.WHOLE}
+    assert names(chain(one, one, facts=offered, **forms)) == ["BodyReader", "TagScrubber", *whole_ends]
+
+
 def test_an_answer_of_any_form_is_read_by_its_first_byte() -> None:
     assert names(chain(arriving=None))[0] == "AnswerReader"
 
