@@ -287,6 +287,27 @@ def test_a_finish_that_nobody_told_is_told_if_the_end_was_changed() -> None:
     assert out[3:] == [DONE]
 
 
+def test_a_finish_that_was_left_out_with_its_frame_is_told_anew() -> None:
+    def without(one: Event) -> Iterable[Event]:
+        if not (isinstance(one, TextDelta) and one.text == "b"):
+            yield one
+
+    items = [STREAM[0], text("a"), chunk({"content": "b"}, "stop"), DONE]
+    out = changed(without, items)
+    assert out[2]["choices"] == [{"index": 0, "delta": {}, "finish_reason": "stop"}]
+    assert out[3:] == [DONE]
+
+
+def test_a_chunk_behind_the_finish_that_says_nothing_stays_there() -> None:
+    def with_more(one: Event) -> Iterable[Event]:
+        if isinstance(one, MessageDelta):
+            yield TextDelta(0, "more")
+        yield one
+
+    items = [STREAM[0], text("a"), finish(), chunk({}, usage={"prompt_tokens": 1}), DONE]
+    assert changed(with_more, items)[3:] == items[2:]
+
+
 def test_an_end_that_no_frame_told_is_left_out_unless_something_was_changed() -> None:
     raw = sse(*STREAM[:11])
     assert returned("chat", [raw])[0] == raw

@@ -231,6 +231,15 @@ def test_a_call_that_was_cut_is_left_open_and_a_tool_of_the_providers_too() -> N
     assert failed["response"]["output"] == []
 
 
+def test_an_item_that_was_cut_before_it_said_anything_ends() -> None:
+    begun = {**message(), "status": "in_progress"}
+    item, failed = cut_behind(created(), added(begun))
+    assert item["item"] == {**begun, "status": "incomplete"}
+    assert failed["response"]["output"] == [item["item"]]
+    kinds = [one["type"].removeprefix("response.") for one in cut_behind(created(), added(begun), part_added())]
+    assert kinds == ["output_text.done", "content_part.done", "output_item.done", "failed"]
+
+
 def test_a_cut_before_the_first_event_begins_a_response() -> None:
     assert [one["type"] for one in cut_behind()] == ["response.created", "response.in_progress", "response.failed"]
 

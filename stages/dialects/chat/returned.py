@@ -112,6 +112,9 @@ class ChatReturner:
             return (frame,)
         if isinstance(events[-1], MessageStop | StreamError):
             self._over = True
+            for event in events if self._moved and not self._finished else ():
+                if isinstance(event, MessageDelta):
+                    self._tell(event, event)  # the frame that told it was left out
             return [*self._end(), frame]
         if isinstance(events[0], MessageStart):
             self._first = frame
@@ -168,12 +171,10 @@ class ChatReturner:
         for frame in self._end():
             said = said_in(frame)
             spot = spot_of(said)
-            if spot is None:
+            if spot is None or not any(value for name, value in spot.delta.items() if name != "role"):
                 self._told.append(frame)
             elif not spot.finish:
                 out.append(frame)
-            elif not spot.delta:
-                self._told.append(frame)
             else:
                 beside = {name: value for name, value in said.items() if name != "usage"}
                 out.append(_frame({**beside, **spot.holding(spot.delta, finish_reason=None)}))

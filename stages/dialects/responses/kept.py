@@ -126,8 +126,8 @@ class Kept:
         for (member, _), text in sorted(self.texts.items()):
             if member == "call":
                 item[text.words.member] = text.text
-            else:
-                item[member] = [*(item.get(member) or []), text_part(text)] if text.pieces else item.get(member) or []
+            elif text.pieces or text.announced is not None:
+                item[member] = [*(item.get(member) or []), text_part(text)]
         return item
 
     def closing(self, status: str) -> Iterator[tuple[str, Json]]:

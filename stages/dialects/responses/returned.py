@@ -38,6 +38,8 @@ from stages.dialects.responses.normalize import LIFE, TERMINALS
 from stages.dialects.responses.usage import usage_object
 from stages.dialects.responses.written import Json
 
+SPEAKING: Final = ("message", "reasoning")
+"""The items that are ended before an error. A call is not, nor is the work of a tool that the provider runs."""
 COMMENT: Final = Frame(b"", raw=b": keep-alive\n\n")
 """The keep-alive before the first event, which must be the response's."""
 
@@ -132,7 +134,7 @@ class ResponsesReturner:
         self._number += len(cut)
         out += cut
         for kept in self._keeper.items:
-            if kept.final is None and not kept.gone and kept.texts and kept.words is None:
+            if kept.final is None and not kept.gone and kept.item.get("type") in SPEAKING:
                 out += self._close(kept, "incomplete")
         return [*out, self._ending("failed", None, error=failed_error(error))]
 
