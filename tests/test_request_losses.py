@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from pipeline import envelope
 from pipeline.ledger import Ledger
 from pipeline.request import RequestOptions
 from tests.request_shapes import BUILDS, JSON, read
@@ -34,7 +35,7 @@ def sent(upstream: str, *turns: JSON, strict: bool = False, **members: Any) -> t
     ledger = Ledger(direction="request")
     asked = list(turns) or [turn("user", text("go"))]
     given = read("messages", {"model": "m", "max_tokens": 100, "messages": asked, **members})
-    body = BUILDS[upstream](given, ledger=ledger, options=RequestOptions(strict=strict)).body
+    body = BUILDS[upstream](given, ledger=ledger, options=RequestOptions(strict=strict, upstream="up")).body
     return body, [(entry.path, entry.action) for entry in ledger]
 
 
@@ -61,3 +62,16 @@ def said(upstream: str, body: JSON, role: str) -> list[str]:
 def test_an_assistants_text_keeps_the_order_it_came_in(upstream: str, content: list[JSON], shown: str) -> None:
     body, _ = sent(upstream, turn("user", text("go")), turn("assistant", *content), turn("user", text("on")))
     assert "\n\n".join(said(upstream, body, "assistant")) == shown
+
+
+# reasoning
+
+
+@over_each_upstream
+@pytest.mark.parametrize("blob", ["[" * 300 + "]" * 300, '{"encrypted_content":"e","x":' + "[" * 300 + "]" * 300 + "}"])
+def test_an_envelope_whose_blob_is_nested_too_deeply_is_dropped_and_recorded(upstream: str, blob: str) -> None:
+    thought = {"type": "thinking", "thinking": "hm", "signature": envelope.seal("up", "m", "hm", blob)}
+    turns = turn("user", text("go")), turn("assistant", thought, text("a")), turn("user", text("on"))
+    body, lost = sent(upstream, *turns)
+    assert "[[" not in str(body)
+    assert lost == [("messages[1].content[0]", "dropped")]

@@ -7,7 +7,7 @@ from attrs import evolve, frozen
 
 from pipeline import envelope
 from pipeline.events import ToolKind
-from pipeline.jsontext import dumps, loads
+from pipeline.jsontext import dumps, value_of
 from pipeline.ladder import Ladder, Rule
 from pipeline.media import to_url
 from pipeline.request import (
@@ -248,7 +248,7 @@ class MessageWriter:
     def _opened(self, part: ReasoningPart) -> Mapping[str, Any] | None:
         """What of an assistant's message is in an envelope that this provider sealed."""
         sealed = envelope.open(part.opaque, upstream=self.options.upstream, text=part.text)
-        piece = None if sealed is None else _loads(sealed.blob)
+        piece = None if sealed is None else value_of(sealed.blob)
         return piece if isinstance(piece, Mapping) else None
 
     def _reasoning(self, part: ReasoningPart, message: JSON) -> None:
@@ -296,13 +296,6 @@ def _told(details: list[Any], text: str) -> list[Any]:
         {**detail, "text": text} if isinstance(detail, dict) and "signature" in detail and text else detail
         for detail in details
     ]
-
-
-def _loads(text: str) -> Any:
-    try:
-        return loads(text)
-    except ValueError:
-        return None
 
 
 def _name(turn: Turn) -> JSON:
