@@ -104,6 +104,30 @@ async def test_the_sdk_sees_when_to_retry_and_which_request_it_was(host: Host, s
     assert "x-secret" not in headers
 
 
+@pytest.mark.parametrize("odd", [b"a\x01b", b"\xe9", b"\xc3\xa9"], ids=ascii)
+async def test_a_header_that_cannot_be_written_does_not_cost_the_answer(
+    host: Host, odd: bytes, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def answer(server: Server, client: Any) -> None:
+        head = b"x-request-id: %s\r\nretry-after: 7\r\nconnection: close\r\n\r\n" % odd
+        if len(server.asked) == 1:
+            await client.stream.send(b"HTTP/1.1 200 OK\r\n" + head + CHAT.hello + CHAT.finish)
+        else:
+            await client.stream.send(b"HTTP/1.1 429 No\r\n" + head + b'{"error":{"message":"slow down"}}')
+
+    caplog.set_level(logging.INFO, "streamweir.access")
+    async with over(host, Server(answer)) as url:
+        async with posted(url) as reply:
+            assert (reply.status_code, "x-request-id" in reply.headers) == (200, False)
+            assert reply.headers["retry-after"] == "7"
+            assert types(events(await reply.aread()))[-1] == "message_stop"
+        assert await refused(url) == (429, {"type": "rate_limit_error", "message": "slow down"})
+    assert [record.getMessage().split()[2:4] for record in caplog.records] == [
+        ["200", "complete"],
+        ["429", "failed:rate_limit"],
+    ]
+
+
 @EVERY_DIALECT
 @BOTH_FORMS
 @pytest.mark.parametrize(
