@@ -318,7 +318,8 @@ async def test_an_error_behind_the_beginning_is_told_in_the_clients_stream(
             assert events[-1].type == "response.failed"
             failure = events[-1].response.error
             assert failure is not None
-            assert (failure.code, failure.message) == ("server_error", "out of memory")
+            code = "x" if script.dialect == client else "server_error"  # its own words pass as they came
+            assert (failure.code, failure.message) == (code, "out of memory")
         elif client == "chat":
             async with openai_sdk(url) as asking:
                 chunks = await asking.chat.completions.create(**ASKED["/chat/completions"], stream=True)

@@ -241,9 +241,13 @@ class ResponsesNormalizer(Stage[Frame, Event]):
         return item
 
     def _alone(self, response: Mapping[str, Any], out: list[Event]) -> None:
-        """A response with no event around it: nothing else says whether it has ended."""
+        """A response with no event around it: nothing else says whether it has ended.
+
+        One that was to run in the background is what was asked for: an answer that comes later, elsewhere.
+        """
         status = _string(response, "status")
-        self._terminal(response, status if status in UNFINISHED else "completed", out)
+        unfinished = status in UNFINISHED and response.get("background") is not True
+        self._terminal(response, status if unfinished else "completed", out)
 
     def _terminal(self, response: Mapping[str, Any], stands_for: str, out: list[Event]) -> None:
         """The end: what the response tells and no event told, and how it ended."""
