@@ -29,26 +29,25 @@ def bind(turns: Sequence[Turn], ladder: Ladder) -> list[Turn]:
     """The turns with the results of each assistant's turn first in the user's turn that follows it.
 
     A call without result gets one, a result without call becomes text, as the ladder's rows `UNANSWERED` and `ORPHAN`
-    say. Ids may be used again: a result belongs to the nearest call before it that has none yet.
+    say; nobody but the user gives either. Ids may be used again: a result belongs to the nearest call before it that
+    has none yet.
     """
     claimed = _claims(turns)
     taken = {at for places in claimed.values() for at in places}
     bound: list[Turn] = []
-    pending: list[Part] | None = None
+    pending: list[Part] = []
     for at, turn in enumerate(turns):
-        parts = _free(turn, at, taken, ladder) if turn.role is Role.USER else turn.parts
-        if pending is not None:
-            if turn.role is Role.USER:
-                bound.append(evolve(turn, parts=(*pending, *parts)))
-                pending = None
-                continue
-            bound.append(Turn(Role.USER, tuple(pending)))
-            pending = None
-        if parts or not turn.parts:
-            bound.append(evolve(turn, parts=parts) if parts is not turn.parts else turn)
-        if turn.role is Role.ASSISTANT and at in claimed:
-            pending = _results(turn, turns, claimed[at], ladder)
-    if pending is not None:
+        parts, given = _free(turn, at, taken, ladder)
+        if parts or not turn.parts or (pending and turn.role is Role.USER):
+            if pending and turn.role is not Role.USER:
+                bound.append(Turn(Role.USER, tuple(pending)))
+                pending = []
+            bound.append(evolve(turn, parts=(*pending, *parts)))
+            pending = []
+        if at in claimed:
+            pending.extend(_results(turn, turns, claimed[at], ladder))
+        pending.extend(given)
+    if pending:
         bound.append(Turn(Role.USER, tuple(pending)))
     return bound
 
@@ -112,12 +111,13 @@ _Place = tuple[int, int]
 
 
 def _claims(turns: Sequence[Turn]) -> dict[int, list[_Place]]:
-    """For each turn with calls, where their results stand: (turn, part), in that order."""
+    """For each assistant's turn with calls, where their results stand, in a turn of any role: (turn, part), in that
+    order."""
     waiting: dict[str, list[int]] = {}
     claimed: dict[int, list[_Place]] = {}
     for at, turn in enumerate(turns):
         for place, part in enumerate(turn.parts):
-            if isinstance(part, ToolUsePart):
+            if isinstance(part, ToolUsePart) and turn.role is Role.ASSISTANT:
                 waiting.setdefault(part.id, []).append(at)
                 claimed.setdefault(at, [])
             elif isinstance(part, ToolResultPart) and waiting.get(part.id):
@@ -139,13 +139,17 @@ def _results(turn: Turn, turns: Sequence[Turn], places: list[_Place], ladder: La
     return found
 
 
-def _free(turn: Turn, at: int, taken: set[_Place], ladder: Ladder) -> tuple[Part, ...]:
-    """A user's parts without the results that belong to a call; those that belong to none as what they show."""
+def _free(turn: Turn, at: int, taken: set[_Place], ladder: Ladder) -> tuple[list[Part], list[Part]]:
+    """A turn's parts without the results that belong to a call, and what those that belong to none show.
+
+    In a user's turn that stays in its place.
+    """
     free: list[Part] = []
+    given: list[Part] = free if turn.role is Role.USER else []
     for place, part in enumerate(turn.parts):
         if not isinstance(part, ToolResultPart):
             free.append(part)
         elif (at, place) not in taken and ladder.lose(ORPHAN, part.where) is not Rule.DROP:
-            free.append(TextPart(f"[result of the tool call {part.id}]", where=part.where))
-            free.extend(part.parts)
-    return tuple(free)
+            given.append(TextPart(f"[result of the tool call {part.id}]", where=part.where))
+            given.extend(part.parts)
+    return free, given if given is not free else []

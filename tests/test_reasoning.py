@@ -18,6 +18,11 @@ FORMS = [True, False]
 DETAILS = [{"type": "reasoning.text", "text": "hm", "signature": "S+/="}]
 ENCRYPTED = [{"type": "reasoning.encrypted", "data": "E"}]
 ITEM = rs.reasoning("hm", blob="gA+/==")
+HELD = {
+    "chat": {"reasoning_details": [{"type": "reasoning.text", "signature": "S+/="}]},
+    "responses": {name: value for name, value in ITEM.items() if name != "type"},
+}
+"""What an envelope holds: of a detail all but its text, of an item everything."""
 CALL = rs.call('{"x": 1}', call_id="i")
 
 pytestmark = pytest.mark.parametrize("upstream", UPSTREAMS)
@@ -99,7 +104,7 @@ def test_foreign_reasoning_is_shown_as_thinking_with_an_empty_signature(upstream
 
 
 @pytest.mark.parametrize("stream", FORMS)
-def test_a_blob_comes_down_in_one_envelope_that_names_its_provider_and_holds_no_text(
+def test_a_blob_comes_down_in_one_envelope_that_names_its_provider_and_holds_what_must_go_back(
     upstream: str, stream: bool
 ) -> None:
     answer = got(upstream, stream, opaque(upstream), answers=AnswerOptions(upstream="acme"))
@@ -108,6 +113,7 @@ def test_a_blob_comes_down_in_one_envelope_that_names_its_provider_and_holds_no_
     assert envelope is not None
     assert (envelope.upstream, envelope.model) == ("acme", "m")
     assert envelope.fits("hm")
+    assert json.loads(envelope.blob) == HELD[upstream]
     if stream:
         assert answer.body.count(b"signature_delta") == 1
 

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from pipeline import envelope
+from pipeline.errors import ClientError
 from pipeline.ledger import Ledger
 from pipeline.request import RequestOptions
 from tests.request_shapes import BUILDS, JSON, read
@@ -41,9 +42,9 @@ def sent(upstream: str, *turns: JSON, strict: bool = False, **members: Any) -> t
 
 def said(upstream: str, body: JSON, role: str) -> list[str]:
     """The texts of the messages of one role."""
-    if upstream == "chat":
-        return [message["content"] for message in body["messages"] if message["role"] == role]
-    return ["\n\n".join(part["text"] for part in item["content"]) for item in body["input"] if item.get("role") == role]
+    items = body["messages" if upstream == "chat" else "input"]
+    found = [item["content"] for item in items if item.get("role") == role]
+    return [it if isinstance(it, str) else "\n\n".join(part["text"] for part in it) for it in found]
 
 
 # the order
@@ -75,3 +76,75 @@ def test_an_envelope_whose_blob_is_nested_too_deeply_is_dropped_and_recorded(ups
     body, lost = sent(upstream, *turns)
     assert "[[" not in str(body)
     assert lost == [("messages[1].content[0]", "dropped")]
+
+
+# results
+
+
+def results(upstream: str, body: JSON) -> list[tuple[str, str]]:
+    """The results of a body: the call's id, and what came of it."""
+    if upstream == "chat":
+        return [(it["tool_call_id"], it["content"]) for it in body["messages"] if it["role"] == "tool"]
+    return [(it["call_id"], it["output"]) for it in body["input"] if it["type"] == "function_call_output"]
+
+
+@over_each_upstream
+@pytest.mark.parametrize(
+    "turns",
+    [
+        [turn("assistant", USE), turn("system", RESULT), turn("user", text("on"))],
+        [turn("assistant", USE), turn("system", RESULT, text("now")), turn("user", text("on"))],
+        [turn("assistant", USE, RESULT), turn("user", text("on"))],
+        [turn("assistant", USE, RESULT, text("and"))],
+        [turn("assistant", USE), turn("assistant", RESULT), turn("user", text("on"))],
+    ],
+)
+def test_a_result_is_sent_once_whoevers_turn_it_stands_in(upstream: str, turns: list[JSON]) -> None:
+    body, lost = sent(upstream, turn("user", text("go")), *turns, strict=True)
+    assert results(upstream, body) == [("a", "R")]
+    assert str(body).count("'R'") == 1
+    assert lost == []
+
+
+@over_each_upstream
+@pytest.mark.parametrize("role", ["system", "assistant", "user"])
+def test_a_result_without_call_is_text_of_the_users(upstream: str, role: str) -> None:
+    body, lost = sent(upstream, turn("user", text("go")), turn(role, RESULT, text("and")), turn("user", text("on")))
+    assert results(upstream, body) == []
+    assert "[result of the tool call a]\n\nR" in "\n\n".join(said(upstream, body, "user"))
+    assert lost == [("messages[1].content[0]", "degraded to text")]
+
+
+@over_each_upstream
+def test_a_call_in_a_users_turn_is_dropped_and_its_result_kept_as_text(upstream: str) -> None:
+    body, lost = sent(upstream, turn("user", text("go"), USE), turn("user", RESULT))
+    assert results(upstream, body) == []
+    assert "[result of the tool call a]\n\nR" in "\n\n".join(said(upstream, body, "user"))
+    assert lost == [("messages[1].content[0]", "degraded to text"), ("messages[0].content[1]", "dropped")]
+
+
+# a last turn of the assistant's
+
+
+@over_each_upstream
+def test_a_last_turn_of_the_assistants_is_sent_and_recorded_as_what_it_becomes(upstream: str) -> None:
+    body, lost = sent(upstream, turn("user", text("go")), turn("assistant", text("Sure, ")))
+    assert said(upstream, body, "assistant") == ["Sure, "]
+    assert lost == [("messages[1]", "degraded to a past turn")]
+    with pytest.raises(ClientError, match=r"^messages\[1\]: the upstream may begin anew"):
+        sent(upstream, turn("user", text("go")), turn("assistant", text("Sure, ")), strict=True)
+
+
+@over_each_upstream
+@pytest.mark.parametrize(
+    ("content", "lost"),
+    [
+        ([text("a"), USE], [("messages[1].content[1]", "degraded to an empty result")]),
+        ([{"type": "thinking", "thinking": "hm", "signature": ""}], [("messages[1].content[0]", "dropped")]),
+        ([USE, RESULT], []),
+    ],
+)
+def test_a_last_turn_that_something_follows_or_that_says_nothing_is_no_beginning(
+    upstream: str, content: list[JSON], lost: list[tuple[str, str]]
+) -> None:
+    assert sent(upstream, turn("user", text("go")), turn("assistant", *content))[1] == lost

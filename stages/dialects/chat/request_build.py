@@ -17,7 +17,6 @@ from pipeline.request import (
     OutputKind,
     Request,
     RequestOptions,
-    Role,
     ServerTool,
     Tool,
     ToolChoice,
@@ -81,11 +80,10 @@ class _Builder:
         body["model"] = self.options.model or request.model
         tools = self._tools()
         writer = MessageWriter(self.ladder, self.names, self.ids, self.options, self.native)
-        if request.turns and request.turns[-1].role is Role.ASSISTANT and not self.native:
-            self.ladder.lose("turns.prefill", request.turns[-1].where)
-        body["messages"] = writer.messages(
-            request.system, request.turns if self.native else bind(request.turns, self.ladder)
-        )
+        turns = request.turns if self.native else bind(request.turns, self.ladder)
+        body["messages"] = messages = writer.messages(request.system, turns)
+        if not self.native and messages and messages[-1]["role"] == "assistant":
+            self.ladder.lose("turns.prefill", turns[-1].where)
         if tools:
             body["tools"] = tools
         if tools or self.native:

@@ -131,7 +131,7 @@ WRITE = table(
     Row("part out of place", _DROP, reason="it cannot stand in a turn of this role", strict=_REFUSE),
     Row("part is_error", _DEGRADE, "a mark in the text", "a tool's result cannot say that it failed"),
     Row("turns.later instructions", _DEGRADE, "a user's text", "the upstream has instructions at the beginning only"),
-    Row("turns.prefill", _DROP, reason="the upstream may begin anew instead of going on", strict=_REFUSE),
+    Row("turns.prefill", _DEGRADE, "a past turn", "the upstream may begin anew instead of going on", strict=_REFUSE),
     Row(UNANSWERED, _DEGRADE, "an empty result", "every call must have its result", strict=_REFUSE),
     Row(ORPHAN, _DEGRADE, "text", "every result must have its call", strict=_REFUSE),
     # tools

@@ -16,7 +16,6 @@ from pipeline.request import (
     OutputKind,
     Request,
     RequestOptions,
-    Role,
     ServerTool,
     Tool,
     ToolChoice,
@@ -98,9 +97,10 @@ class _Builder:
         writer = ItemWriter(self.ladder, self.names, self.ids, self.options, self.native, kinds)
         for node in (*system, *(part for turn in system for part in turn.parts)):
             writer.own(node, {})
-        if turns and turns[-1].role is Role.ASSISTANT and not self.native:
+        turns = turns if self.native else tuple(bind(turns, self.ladder))
+        body["input"] = items = writer.items(turns)
+        if not self.native and items and items[-1].get("role") == "assistant":
             self.ladder.lose("turns.prefill", turns[-1].where)
-        body["input"] = writer.items(turns if self.native else bind(turns, self.ladder))
 
     def _tools(self) -> list[JSON]:
         out: list[JSON] = []
