@@ -89,7 +89,8 @@ def test_our_estimate_is_told_from_the_upstreams_counts() -> None:
 
 
 @pytest.mark.parametrize(
-    "first", [[BOOM], [Carry("chat", Frame(b"{}")), BOOM], [BEGIN, BOOM], [BEGIN, Ping(), Carry("chat", Frame(b"{}")), BOOM]]
+    "first",
+    [[BOOM], [Carry("chat", Frame(b"{}")), BOOM], [BEGIN, BOOM], [BEGIN, Ping(), Carry("chat", Frame(b"{}")), BOOM]],
 )
 def test_an_error_that_comes_alone_is_told_from_one_behind_a_beginning(first: list[Event]) -> None:
     alone, behind = Outcome(), Outcome()

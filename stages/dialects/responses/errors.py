@@ -4,7 +4,7 @@ them."""
 from collections.abc import Mapping
 from typing import Any
 
-from pipeline.errors import RETRYABLE, ErrorKind, kind_of_status
+from pipeline.errors import ErrorKind
 from pipeline.events import StreamError
 from pipeline.failure import failure
 
@@ -139,17 +139,6 @@ def failed(response: Mapping[str, Any]) -> StreamError:
 def unfinished(status: str) -> StreamError:
     """A response that came whole is not at its end: it was asked for too early, or is a background's."""
     return StreamError(ErrorKind.CUT, f"the upstream's answer is not finished: it is {status}", status, True)
-
-
-def read_error(body: Any, status: int) -> StreamError:
-    """The error of an HTTP answer: by its body, else by its status."""
-    found = error_in(body)
-    kind = kind_of_status(status)
-    if found is None:
-        return StreamError(kind, f"the upstream answered with status {status}", str(status), kind in RETRYABLE)
-    if found.kind is not ErrorKind.API:
-        return found
-    return StreamError(kind, found.message, found.code, kind in RETRYABLE)
 
 
 def error_body(error: StreamError) -> dict[str, Any]:
