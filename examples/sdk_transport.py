@@ -19,13 +19,17 @@ from pipeline.drive import through
 from pipeline.reply import Head, Refusal
 from pipeline.route import Exchange
 
+LOST = (httpx2.TransportError, httpx2.DecodingError)
+"""What reading a reply raises when the connection is lost, or the compressed body is broken."""
+
 
 @define
 class RouteTransport(httpx2.AsyncBaseTransport):
     """Every request of the SDK is an exchange of the gateway; what it asks goes to the upstream of `config`.
 
     What the connection to the upstream raises goes to the SDK, which tries again; but once the reply has begun, a
-    lost connection is an answer that was cut, told in its own words. `inner` is closed with this transport.
+    lost connection or a broken body is an answer that was cut, told in its own words.
+    `inner` is closed with this transport.
     """
 
     config: Config
@@ -88,7 +92,7 @@ async def until_lost(reply: httpx2.Response) -> AsyncGenerator[bytes, None]:
     try:
         async for data in reply.aiter_bytes():
             yield data
-    except httpx2.TransportError:
+    except LOST:
         return
 
 

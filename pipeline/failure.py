@@ -1,7 +1,7 @@
 """A provider's error object as an event."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from pipeline.errors import RETRYABLE, ErrorKind, kind_of_status
@@ -56,6 +56,24 @@ def code_of(error: StreamError, codes: Mapping[ErrorKind, str], kinds: Mapping[s
     if (due := codes.get(error.kind)) is not None:
         return code if said is error.kind else due
     return code if said in (None, error.kind, ErrorKind.API) else ""
+
+
+def answered(status: int, body: Any, error_in: Callable[[Any], StreamError | None]) -> StreamError:
+    """The error that an upstream answered with: its status, and what its body says (None if nothing).
+
+    `error_in` finds the error in a dialect's own words; a text is one too, and so are the `errors` of gateways. A class
+    that words tell stands; else, and where they only say that the request is wrong, the status tells it.
+    """
+    found = error_in(body)
+    if found is None:
+        bare = body.get("errors") if isinstance(body, dict) else body if isinstance(body, str) else None
+        found = error_in({"error": bare}) if bare else None
+    kind = kind_of_status(status)
+    if found is None:
+        return StreamError(kind, f"the upstream answered with status {status}", str(status), kind in RETRYABLE)
+    if found.kind not in (ErrorKind.API, ErrorKind.INVALID_REQUEST):
+        return found
+    return StreamError(kind, found.message, found.code, kind in RETRYABLE)
 
 
 def _message(message: Any) -> str:

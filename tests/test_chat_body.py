@@ -12,7 +12,7 @@ from pipeline.ledger import Ledger
 from pipeline.limits import DEFAULT_LIMITS, Limits
 from pipeline.message import Content, Message, Reasoning, RedactedReasoning, Refusal, Text, ToolUse
 from pipeline.request import DEFAULT_OPTIONS, Request
-from stages.dialects.chat import DIALECT, body, errors
+from stages.dialects.chat import DIALECT, body
 from tests.canonical import losses
 from tests.support import fragment
 
@@ -173,7 +173,7 @@ def test_a_body_nested_too_deeply_is_refused() -> None:
 def test_an_error_goes_by_its_words_and_then_by_its_status(
     status: int, said: Any, kind: ErrorKind, message: str
 ) -> None:
-    error = errors.read_error(status, said)
+    error = DIALECT.read_error(status, said)
     assert (error.kind, error.message) == (kind, message)
 
 

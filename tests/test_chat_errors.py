@@ -14,7 +14,6 @@ from stages.dialects.chat.errors import (
     error_body,
     error_in,
     failed_finish,
-    read_error,
 )
 from tests.support import finish, text, usage
 
@@ -227,7 +226,7 @@ OURS = {
 def test_an_error_comes_back_as_its_class(kind: ErrorKind, code: str) -> None:
     error = StreamError(kind, "x", code, retryable=kind in RETRYABLE)
     status, written = DIALECT.write_error(error, 0)
-    back, streamed = read_error(status, written), error_in(written)
+    back, streamed = DIALECT.read_error(status, written), error_in(written)
     assert streamed is not None
     assert back.message == streamed.message == "x"
     if kind in OURS:

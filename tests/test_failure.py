@@ -6,7 +6,7 @@ import pytest
 
 from pipeline.errors import ErrorKind
 from pipeline.events import StreamError
-from pipeline.failure import code_of, failure, stated
+from pipeline.failure import answered, code_of, failure, stated
 
 KINDS = {"busy": ErrorKind.OVERLOADED, "no_key": ErrorKind.AUTHENTICATION}
 NOTHING = "the upstream failed"
@@ -79,3 +79,30 @@ def test_a_class_that_is_known_needs_no_words() -> None:
 )
 def test_the_code_says_what_the_class_does(kind: ErrorKind, code: str, told: str) -> None:
     assert code_of(StreamError(kind, "x", code), {ErrorKind.OVERLOADED: "known"}, KINDS) == told
+
+
+def words(body: Any) -> StreamError | None:
+    """A dialect in which an error is told by one member."""
+    return failure(body["error"], {}, KINDS) if isinstance(body, dict) and body.get("error") else None
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "read"),
+    [
+        (418, {"error": {"message": "x", "code": "busy"}}, busy()),
+        (502, "Bad Gateway", StreamError(ErrorKind.API, "Bad Gateway", "", retryable=True)),
+        (403, "x", StreamError(ErrorKind.PERMISSION, "x")),
+        (429, {"errors": [{"message": "x"}, {"message": "y"}]}, StreamError(ErrorKind.RATE_LIMIT, "x", "", True)),
+        (400, {"errors": ["x"]}, StreamError(ErrorKind.INVALID_REQUEST, "x")),
+        (400, {"errors": [{"message": "x", "code": "busy"}]}, busy()),
+    ],
+)
+def test_an_answer_is_told_by_its_words_then_by_its_status(status: int, body: Any, read: StreamError) -> None:
+    assert answered(status, body, words) == read
+
+
+@pytest.mark.parametrize("body", [None, "", {}, [], ["x"], 7, {"errors": []}, {"errors": None}])
+def test_an_answer_that_says_nothing_is_told_by_its_status(body: Any) -> None:
+    assert answered(404, body, words) == StreamError(
+        ErrorKind.NOT_FOUND, "the upstream answered with status 404", "404"
+    )

@@ -6,7 +6,8 @@ import pytest
 
 from pipeline.errors import RETRYABLE, STATUS, ErrorKind
 from pipeline.events import StreamError
-from stages.dialects.messages.errors import KINDS, error_body, error_in, read_error
+from stages.dialects.messages import DIALECT
+from stages.dialects.messages.errors import KINDS, error_body, error_in
 
 BOOM = StreamError(ErrorKind.OVERLOADED, "boom", "overloaded_error", retryable=True)
 
@@ -79,7 +80,7 @@ def test_the_type_tells_the_class(word: str, kind: ErrorKind) -> None:
 )
 def test_what_the_model_cannot_take_is_told_by_the_message(message: str) -> None:
     body = {"type": "error", "error": {"type": "invalid_request_error", "message": message}}
-    for found in (error_in(body), read_error(400, body)):
+    for found in (error_in(body), DIALECT.read_error(400, body)):
         assert found == StreamError(ErrorKind.CONTEXT_LENGTH, message, "invalid_request_error")
 
 
@@ -108,19 +109,19 @@ def said(kind: str) -> dict[str, Any]:
     ],
 )
 def test_an_http_error_is_told_by_its_body_else_by_its_status(status: int, body: Any, kind: ErrorKind) -> None:
-    found = read_error(status, body)
+    found = DIALECT.read_error(status, body)
     assert (found.kind, found.message, found.retryable) == (kind, "x", kind in RETRYABLE)
 
 
 @pytest.mark.parametrize("body", [None, "", {}, []])
 def test_an_answer_that_says_nothing_is_told_by_its_status(body: Any) -> None:
-    assert read_error(529, body) == StreamError(
+    assert DIALECT.read_error(529, body) == StreamError(
         ErrorKind.OVERLOADED, "the upstream answered with status 529", "529", retryable=True
     )
 
 
 @pytest.mark.parametrize("kind", ErrorKind)
 def test_an_error_that_we_wrote_comes_back_as_one_that_clients_treat_alike(kind: ErrorKind) -> None:
-    back = read_error(STATUS[kind], error_body(StreamError(kind, "x", "c", retryable=kind in RETRYABLE)))
+    back = DIALECT.read_error(STATUS[kind], error_body(StreamError(kind, "x", "c", retryable=kind in RETRYABLE)))
     assert back.message == "x"
     assert back.retryable is (kind in RETRYABLE) or kind in (ErrorKind.INTERNAL, ErrorKind.LIMIT)

@@ -1,5 +1,6 @@
 """HTTP/1.1 on the plain socket, from both sides: what the example host reads and writes there."""
 
+import contextlib
 import gzip
 import json
 import zlib
@@ -92,20 +93,61 @@ async def test_a_client_may_send_its_next_request_while_it_is_answered() -> None
     assert b"message_stop" in received
 
 
-async def test_what_a_client_sends_ahead_waits_and_is_not_lost(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connection, "PIPELINED_BYTES", 1_000)
+async def test_what_a_client_sends_ahead_waits_and_is_not_lost() -> None:
     server = pausing(CHAT.hello)
     async with over(serving, server) as url, connected(url) as stream:
         await stream.send(post(json.dumps(REQUEST).encode()))
         await server.reached.wait()
-        count = 10 * 1_000 // len(HEALTH)
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(stream.send, HEALTH * count)
-            server.go_on.set()
-            received = b""
-            while received.count(OK) < count:
-                received += await stream.receive()
+        large = post(b" " * 200_000)
+        await stream.send(large + HEALTH)
+        server.go_on.set()
+        received = await until(OK, stream)
     assert b"message_stop" in received
+    assert b"HTTP/1.1 400 " in received
+
+
+async def test_a_client_that_sends_too_much_ahead_has_to_leave(monkeypatch: pytest.MonkeyPatch) -> None:
+    server = pausing(CHAT.hello)
+    async with over(serving, server) as url, connected(url) as stream:
+        await stream.send(post(json.dumps(REQUEST).encode()))
+        await server.reached.wait()
+        monkeypatch.setattr(connection, "PIPELINED_BYTES", 1_000)
+        await stream.send(HEALTH * (2_000 // len(HEALTH)))
+        await server.left.wait()
+        with contextlib.suppress(anyio.BrokenResourceError):
+            assert OK not in await rest(stream)
+
+
+async def test_a_client_that_leaves_behind_what_it_sent_ahead_closes_the_upstream() -> None:
+    server = pausing(CHAT.hello)
+    async with over(serving, server) as url:
+        async with connected(url) as stream:
+            await stream.send(post(json.dumps(REQUEST).encode()))
+            await server.reached.wait()
+            await stream.send(post(b" " * 200_000))
+        with anyio.fail_after(20):
+            await server.left.wait()
+
+
+@pytest.mark.parametrize("cut", [-1, -40])
+async def test_a_body_that_does_not_come_is_not_waited_for_without_end(
+    cut: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connection, "BODY_SECONDS", 0.05)
+    async with serving(Config(port=0)) as url, connected(url) as stream:
+        await stream.send(post(json.dumps(REQUEST).encode())[:cut])
+        received = await rest(stream)
+    assert received.startswith(b"HTTP/1.1 400 ")
+    assert json.loads(received.partition(b"\r\n\r\n")[2])["error"]["message"] == "the body did not come in time"
+
+
+async def test_a_client_that_closes_its_side_has_left() -> None:
+    server = pausing(CHAT.hello)
+    async with over(serving, server) as url, connected(url) as stream:
+        await stream.send(post(json.dumps(REQUEST).encode()))
+        await server.reached.wait()
+        await stream.send_eof()
+        await server.left.wait()
 
 
 async def test_a_client_that_asks_before_it_sends_its_body_is_told_to_go_on() -> None:

@@ -6,6 +6,7 @@ import pytest
 
 from pipeline.errors import RETRYABLE, ErrorKind
 from pipeline.events import StreamError
+from stages.dialects.responses import DIALECT
 from stages.dialects.responses.errors import (
     CODES,
     KEPT,
@@ -14,9 +15,9 @@ from stages.dialects.responses.errors import (
     error_in,
     failed,
     failed_error,
-    read_error,
 )
 
+SLOW = StreamError(ErrorKind.RATE_LIMIT, "x", "invalid_request_error", retryable=True)
 BOOM = StreamError(ErrorKind.API, "boom", "server_error", retryable=True)
 
 
@@ -111,6 +112,10 @@ def test_a_response_without_anything_failed() -> None:
             StreamError(ErrorKind.API, "the upstream answered with status 502", "502", retryable=True),
         ),
         (None, 404, StreamError(ErrorKind.NOT_FOUND, "the upstream answered with status 404", "404")),
+        ("Bad Gateway", 502, StreamError(ErrorKind.API, "Bad Gateway", "", retryable=True)),
+        ("teapot", 418, StreamError(ErrorKind.INVALID_REQUEST, "teapot", "")),
+        ({"errors": [{"message": "multi"}]}, 503, StreamError(ErrorKind.OVERLOADED, "multi", "", retryable=True)),
+        ({"error": {"message": "x", "type": "invalid_request_error"}}, 429, SLOW),
         ({"detail": "no"}, 403, StreamError(ErrorKind.PERMISSION, "no", "")),
         ("busy", 503, StreamError(ErrorKind.OVERLOADED, "busy", "", retryable=True)),
         (
@@ -121,7 +126,7 @@ def test_a_response_without_anything_failed() -> None:
     ],
 )
 def test_an_http_error_is_told_by_its_body_else_by_its_status(body: Any, status: int, error: StreamError) -> None:
-    assert read_error(body, status) == error
+    assert DIALECT.read_error(status, body) == error
 
 
 @pytest.mark.parametrize("kind", ErrorKind)
@@ -130,7 +135,7 @@ def test_an_error_body_comes_back_as_its_class(kind: ErrorKind) -> None:
 
     body = error_body(StreamError(kind, "x", "c", retryable=kind in RETRYABLE))
     assert body["error"].keys() == {"message", "type", "param", "code"}
-    back = read_error(body, STATUS[kind])
+    back = DIALECT.read_error(STATUS[kind], body)
     assert back.message == "x"
     assert back.retryable is (kind in RETRYABLE) or kind is ErrorKind.INTERNAL or kind is ErrorKind.LIMIT
 

@@ -1,5 +1,7 @@
 """The anthropic SDK with the pipeline as its transport, over scripted upstreams."""
 
+import zlib
+
 import anthropic
 import anyio
 import httpx2
@@ -9,8 +11,10 @@ from attrs import evolve
 
 from examples import sdk_transport
 from examples.gateway.config import Config
+from examples.raw_socket.connection import Connection
 from examples.sdk_transport import client_of
 from pipeline.limits import DEFAULT_LIMITS
+from pipeline.reply import Head
 from tests.test_proxy_errors import REFUSALS
 from tests.upstreams import (
     CHAT,
@@ -88,6 +92,30 @@ async def test_an_answer_that_is_cut_is_an_error(script: Script) -> None:
                 await stream.get_final_message()
         with pytest.raises(anthropic.InternalServerError):
             await client.messages.create(model="m", max_tokens=64, messages=[QUESTION])
+
+
+@EVERY_DIALECT
+@pytest.mark.parametrize("streams", [True, False])
+async def test_a_compressed_answer_that_is_corrupt_is_one_that_was_cut(script: Script, streams: bool) -> None:
+    packed = zlib.compressobj(wbits=zlib.MAX_WBITS | 16)
+    said = packed.compress(script.hello if streams else script.whole[:30]) + packed.flush(zlib.Z_SYNC_FLUSH)
+
+    async def answer(server: Server, client: Connection) -> None:
+        kind = "text/event-stream" if streams else "application/json"
+        await client.begin(Head(200, {"content-type": kind, "content-encoding": "gzip"}))
+        await client.write(said)
+        await client.write(b"\xff" * 100)
+        await client.end()
+
+    async with listening(Server(answer)) as url, over(url, script) as client:
+        if streams:
+            async with client.messages.stream(model="m", max_tokens=64, messages=[QUESTION]) as stream:
+                with pytest.raises(anthropic.APIStatusError):
+                    await stream.get_final_message()
+        else:
+            with pytest.raises(anthropic.InternalServerError) as caught:
+                await client.messages.create(model="m", max_tokens=64, messages=[QUESTION])
+            assert caught.value.status_code == 502
 
 
 async def test_errors_have_the_class_that_a_user_expects() -> None:

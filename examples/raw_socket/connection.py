@@ -13,10 +13,12 @@ from pipeline.reply import Head
 
 KEEP_ALIVE_SECONDS = 75.0
 """How long a client may take to send the head of its next request."""
+BODY_SECONDS = 75.0
+"""How long a client may take to send more of a body."""
 LINGER_SECONDS = 1.0
 """How long is read what a client still sends when it has been answered, so that it sees the answer."""
-PIPELINED_BYTES = 64 * 1024
-"""So much is read of further requests while one is answered."""
+PIPELINED_BYTES = 4 * 1024 * 1024
+"""So much may a client send of further requests while one is answered. Behind more it could not be seen to leave."""
 IDENTITY = b"identity"
 COMPRESSED = (b"gzip", b"deflate")
 
@@ -57,8 +59,14 @@ class Connection:
             await self._wire.send(h11.InformationalResponse(status_code=100, headers=[]))
         body = bytearray()
         try:
-            while len(body) <= most and isinstance(event := await self._wire.event(), h11.Data):
+            while len(body) <= most:
+                with anyio.fail_after(BODY_SECONDS):
+                    event = await self._wire.event()
+                if not isinstance(event, h11.Data):
+                    break
                 body += event.data
+        except TimeoutError as error:
+            raise ClientError("the body did not come in time") from error
         except h11.RemoteProtocolError as error:
             raise ClientError("the body cannot be read") from error
         encoding = dict(request.headers).get(b"content-encoding", IDENTITY).lower()
@@ -93,13 +101,19 @@ class Connection:
         return False
 
     async def left(self) -> None:
-        """Wait until the client leaves. What it sends meanwhile belongs to its next request."""
+        """Wait until the client leaves. What it sends meanwhile belongs to its next request.
+
+        One that sends more than `PIPELINED_BYTES` of that has to leave. One that closes its side alone and goes on
+        reading (`nc -N`) has left too: TCP tells both in the same way, and an upstream that nobody reads costs more.
+        """
+        ahead = len(self._wire.http.trailing_data[0])
         try:
-            while len(self._wire.http.trailing_data[0]) < PIPELINED_BYTES:
-                self._wire.http.receive_data(await self.stream.receive())
+            while ahead <= PIPELINED_BYTES:
+                data = await self.stream.receive()
+                self._wire.http.receive_data(data)
+                ahead += len(data)
         except (anyio.EndOfStream, anyio.BrokenResourceError, anyio.ClosedResourceError):
             return
-        await anyio.sleep_forever()
 
     async def linger(self) -> None:
         """Let the client read to the end of the last answer."""

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from pipeline.errors import RETRYABLE, STATUS, ErrorKind, kind_of_status
+from pipeline.errors import RETRYABLE, STATUS, ErrorKind
 from pipeline.events import StreamError
 from pipeline.failure import code_of, failure, stated
 
@@ -124,20 +124,6 @@ def error_in(chunk: Any, name: bytes = b"") -> StreamError | None:
         if (message := chunk.get("detail") or chunk.get("message")) and not isinstance(message, dict):
             return failure({**chunk, "message": message}, chunk, KINDS)
     return None
-
-
-def read_error(status: int, body: Any) -> StreamError:
-    """The error that an upstream answered with: `status`, and what its body says (None if nothing).
-
-    A class that its words tell stands; else, and where they only say that the request is wrong, the status tells it.
-    """
-    found = error_in(body) or error_in({"error": body} if isinstance(body, str) and body else None)
-    kind = kind_of_status(status)
-    if found is None:
-        return StreamError(kind, f"the upstream answered with status {status}", str(status), kind in RETRYABLE)
-    if found.kind not in (ErrorKind.API, ErrorKind.INVALID_REQUEST):
-        return found
-    return StreamError(kind, found.message, found.code, kind in RETRYABLE)
 
 
 def failed_finish(reason: str) -> StreamError | None:

@@ -7,6 +7,7 @@ from attrs import frozen
 
 from pipeline.dialect import RequestFacts, Returner
 from pipeline.events import Event, Frame, StreamError
+from pipeline.failure import answered
 from pipeline.ledger import Ledger
 from pipeline.limits import Limits
 from pipeline.message import Message
@@ -71,7 +72,7 @@ class Messages:
 
     def read_error(self, status: int, answer: Any) -> StreamError:
         """The error that an upstream answered with."""
-        return errors.read_error(status, answer)
+        return answered(status, answer, errors.error_in)
 
     def write_error(self, error: StreamError, status: int) -> tuple[int, Mapping[str, Any]]:
         """The status and the body of an error."""

@@ -8,6 +8,7 @@ from attrs import frozen
 from pipeline.dialect import RequestFacts, Returner
 from pipeline.errors import UpstreamError
 from pipeline.events import Event, Frame, StreamError
+from pipeline.failure import answered
 from pipeline.jsontext import loads
 from pipeline.ledger import Ledger
 from pipeline.limits import Limits
@@ -79,7 +80,7 @@ class Responses:
 
     def read_error(self, status: int, answer: Any) -> StreamError:
         """The error that an upstream answered with."""
-        return errors.read_error(answer, status)
+        return answered(status, answer, errors.error_in)
 
     def write_error(self, error: StreamError, status: int) -> tuple[int, Mapping[str, Any]]:
         """The status and the body of an error."""

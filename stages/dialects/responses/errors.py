@@ -4,7 +4,7 @@ them."""
 from collections.abc import Mapping
 from typing import Any
 
-from pipeline.errors import RETRYABLE, STATUS, ErrorKind, kind_of_status
+from pipeline.errors import STATUS, ErrorKind
 from pipeline.events import StreamError
 from pipeline.failure import code_of, failure
 
@@ -142,20 +142,6 @@ def failed(response: Mapping[str, Any]) -> StreamError:
 def unfinished(status: str) -> StreamError:
     """A response that came whole is not at its end: it was asked for too early, or is a background's."""
     return StreamError(ErrorKind.CUT, f"the upstream's answer is not finished: it is {status}", status, True)
-
-
-def read_error(body: Any, status: int) -> StreamError:
-    """The error of an HTTP answer: `status`, and what its body says (None if nothing).
-
-    A class that its words tell stands; else, and where they only say that the request is wrong, the status tells it.
-    """
-    found = error_in(body) or error_in({"error": body} if isinstance(body, str) and body else None)
-    kind = kind_of_status(status)
-    if found is None:
-        return StreamError(kind, f"the upstream answered with status {status}", str(status), kind in RETRYABLE)
-    if found.kind not in (ErrorKind.API, ErrorKind.INVALID_REQUEST):
-        return found
-    return StreamError(kind, found.message, found.code, kind in RETRYABLE)
 
 
 def error_body(error: StreamError) -> dict[str, Any]:
