@@ -64,6 +64,7 @@ CALLED: dict[str, list[Any]] = {
     section(V31)[: -len("<｜tool▁calls▁end｜>")]: [F],
     section(V31).replace("<｜tool▁call▁end｜>", ""): [F],
     section(V31.replace("f<", "function<", 1)): [("function", '{"x": 1}')],
+    section('<｜tool▁call▁begin｜>function<｜tool▁sep｜>```json\n{"x": 1}\n```'): [("function", '{"x": 1}')],
     "<｜tool▁calls▁begin｜><｜tool▁calls▁end｜>x": ["x"],
     f"A {MARKUP} B {section(V31)} C": ["A ", F, " B ", F, " C"],
     "<think>\nplan\n</think>\n\nAnswer": [["plan"], "Answer"],
@@ -101,9 +102,10 @@ def test_markup_is_read(markup: str, options: Any) -> None:
 
 def test_a_body_may_begin_with_a_bare_key() -> None:
     for key in ("name", "_n: 1, name"):
-        out = at_every_cut(f"<tool_call>{{{key}: 'f', arguments: {{x: 1}}}}</tool_call>")
-        assert out.content == [("f", '{"x":1}')]
-        assert out.lost == [("mended", "the JSON of a call")]
+        for opener in ("<tool_call>", "<｜tool▁call▁begin｜>"):
+            out = at_every_cut(f"{opener}{{{key}: 'f', arguments: {{x: 1}}}}</tool_call>")
+            assert out.content == [("f", '{"x":1}')]
+            assert out.lost == [("mended", "the JSON of a call")]
 
 
 PROSE = [

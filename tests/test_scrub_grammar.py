@@ -147,6 +147,14 @@ def test_a_word_is_of_one_kind_and_no_longer_than_its_bound(text: str, given: An
     assert at_every_size(partial(word, pattern=LETTERS, most=5), text) == (given, left)
 
 
+def test_a_words_length_is_its_own() -> None:
+    def behind(source: Source) -> Generator[Any, None, str]:
+        yield from skip(source)
+        return (yield from word(source, LETTERS, 5))
+
+    assert at_every_size(behind, "    aaaa.") == ("aaaa", ".")
+
+
 def test_a_word_has_at_most_256_characters() -> None:
     step = partial(word, pattern=LETTERS)
     assert stepped(step, "a" * 256) == ("a" * 256, "")

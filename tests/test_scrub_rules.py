@@ -136,7 +136,7 @@ def test_p20_the_scrubbers_own_tests() -> None:
     ],
 )
 def test_j1_to_j3_what_is_mended(text_: str, value: Any) -> None:
-    assert mend(text_) == value
+    assert mend(text_, depth=200) == value
     assert scrubbed(f'<tool_call>{{name: "f", arguments: {text_}}}</tool_call>').content == [
         ("f", json.dumps(value, separators=(",", ":")))
     ]
@@ -145,7 +145,7 @@ def test_j1_to_j3_what_is_mended(text_: str, value: Any) -> None:
 @pytest.mark.parametrize("text_", ["{{a: 1}, {b: 2}}", "3", "garbage", "{{1}}"])
 def test_j6_what_is_not(text_: str) -> None:
     with pytest.raises(ValueError, match=r"."):
-        mend(text_)
+        mend(text_, depth=200)
 
 
 def test_j5_no_arguments_are_an_empty_object_and_markers_in_a_string_stay() -> None:

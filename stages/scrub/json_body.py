@@ -187,7 +187,7 @@ def _strict(text: str) -> list[dict[str, Value] | None]:
     else:
         found, at = _elements(text, at)
     if _blanks(text, at) != len(text):
-        raise ValueError("something stands behind the value")
+        raise ValueError  # something stands behind the value
     return found
 
 

@@ -7,6 +7,7 @@ from typing import Any
 from attrs import define
 
 from pipeline.jsontext import dumps, holds_object, loads, whole_text
+from pipeline.limits import DEFAULT_LIMITS
 
 LEAKED_QUOTE = '<|"|>'
 LEAKED_QUOTES = (LEAKED_QUOTE, '<|">')
@@ -32,7 +33,7 @@ ESCAPES = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "/": "/", "\\"
 """What an escape says. One that is none stands for itself, its backslash included."""
 
 
-def mend(text: str, *, missing: int = 0, depth: int = 200) -> Any:
+def mend(text: str, *, depth: int, missing: int = 0) -> Any:
     """The object or array that a text means.
 
     Mended are: trailing commas, single and curly quotes, keys with two kinds of quotes or none, Python's words, control
@@ -43,14 +44,17 @@ def mend(text: str, *, missing: int = 0, depth: int = 200) -> Any:
     mender.skip()
     if not text.startswith(("{", "["), mender.at):
         raise ValueError("neither an object nor an array")
-    value = mender.value()
+    try:
+        value = mender.value()
+    except RecursionError as error:
+        raise ValueError("nested too deeply") from error
     mender.skip()
     if mender.at != len(text):
         raise ValueError(f"something stands behind the value, at {mender.at}")
     return value
 
 
-def meant_object(text: str, depth: int = 200) -> str | None:
+def meant_object(text: str, depth: int = DEFAULT_LIMITS.json_depth) -> str | None:
     """The JSON text of the object that a text means, every reader's; None if it means none.
 
     Raises `LimitExceeded` if the text is nested more deeply than `depth`.
