@@ -77,6 +77,8 @@ class _Builder:
             body["tools"] = tools
         if tools or self.native:
             self._choice(body)
+        elif request.tool_choice is not None and request.tool_choice.mode in (Choosing.ANY, Choosing.ONE):
+            self._lose("tool_choice", "tool_choice hosted")
         self._bounds(body)
         self._reasoning(body)
         self._text(body)
@@ -204,11 +206,13 @@ class _Builder:
         effort, off = effort_under(reasoning, self.options), is_off(reasoning, self.options)
         if off and effort != OFF:
             self._lose("reasoning", "reasoning off")
-        if policy == "" or (reasoning is None and not effort):
+        if policy == "":
             body.pop("reasoning", None)
             return
+        if reasoning is None and not effort:
+            return  # what the client's dialect does not know of goes up as it came
         own = body.get("reasoning")
-        written: JSON = dict(own) if isinstance(own, dict) and self.native else {}
+        written: JSON = dict(own) if isinstance(own, dict) else {}
         if effort:
             written["effort"] = effort
         summary = reasoning.summary if reasoning is not None else ""
