@@ -187,3 +187,15 @@ def test_a_choice_that_demands_nothing_needs_no_tool(upstream: str) -> None:
 @over_each_upstream
 def test_an_unknown_member_named_reasoning_goes_up_as_it_came(upstream: str) -> None:
     assert sent(upstream, reasoning={"effort": "high"})[0]["reasoning"] == {"effort": "high"}
+
+
+@over_each_upstream
+@pytest.mark.parametrize("before", [[turn("user", text("go"))], []])
+def test_an_image_in_an_instruction_is_recorded(upstream: str, before: list[JSON]) -> None:
+    turns = *before, turn("system", text("now"), IMAGE, document(text("a"), IMAGE)), turn("user", text("on"))
+    at = f"messages[{len(before)}].content"
+    body, lost = sent(upstream, *turns)
+    assert "http://x" not in str(body)
+    assert [path for path, action in lost if action == "dropped"] == [f"{at}[1]", f"{at}[2].source.content[1]"]
+    with pytest.raises(ClientError, match="it cannot stand in a turn of this role"):
+        sent(upstream, *turns, strict=True)

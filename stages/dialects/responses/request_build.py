@@ -23,7 +23,7 @@ from pipeline.request import (
     WebSearch,
 )
 from pipeline.toolnames import BuiltRequest, CallIds, OfferedTool, ToolNames
-from pipeline.turns import bind, joined
+from pipeline.turns import bind
 from stages.dialects.responses.request_items import JSON, ItemWriter
 from stages.dialects.responses.request_tables import (
     ANY_ID,
@@ -93,12 +93,10 @@ class _Builder:
     def _conversation(self, body: JSON) -> None:
         request = self.request
         system, turns = (request.system, request.turns) if self.native else request.instructions()
-        if text := "\n\n".join(text for turn in system if (text := joined(turn.parts))):
-            body["instructions"] = text
         kinds = {part.id: part.kind for part in request.parts() if isinstance(part, ToolUsePart)}
         writer = ItemWriter(self.ladder, self.names, self.ids, self.options, self.native, kinds)
-        for node in (*system, *(part for turn in system for part in turn.parts)):
-            writer.own(node, {})
+        if text := "\n\n".join(text for turn in system if (text := writer.instructions(turn))):
+            body["instructions"] = text
         turns = turns if self.native else tuple(bind(turns, self.ladder))
         body["input"] = items = writer.items(turns)
         if not self.native and items and items[-1].get("role") == "assistant":
