@@ -99,9 +99,9 @@ class ImagePart(Node):
 
 @frozen
 class DocumentPart(Node):
-    """A document: a file, or its text, or parts of text and images."""
+    """A document: a file, or its text, or parts."""
 
-    source: Source | str | tuple["TextPart | ImagePart", ...]
+    source: Source | str | tuple["ResultPart", ...]
     name: str = ""
     context: str = ""
     citations: bool = False
@@ -156,7 +156,7 @@ class ServerPart(Node):
 
 
 ResultPart = TextPart | ImagePart | DocumentPart | ServerPart
-"""What a tool's result may hold."""
+"""What a tool's result, or a document made of parts, may hold."""
 
 Part = (
     TextPart

@@ -1,12 +1,14 @@
 """Putting the turns of a request in the order that every provider demands: each call's result right behind the call."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from attrs import evolve
 
 from pipeline.ladder import Ladder, Rule
 from pipeline.request import (
+    AudioPart,
     DocumentPart,
+    ImagePart,
     Part,
     ResultPart,
     Role,
@@ -21,6 +23,7 @@ ERROR_PREFIX = "[tool error] "
 """What the text of a failed tool's result begins with, where a dialect cannot say that it failed."""
 NO_OUTPUT = "no output"
 """The result of a call that was never answered."""
+OUT_OF_PLACE = "part out of place"
 UNANSWERED = "turns.unanswered_call"
 ORPHAN = "turns.orphan_result"
 
@@ -80,6 +83,20 @@ def contiguous(parts: Iterable[Part]) -> str:
             text += ("\n\n" if apart and text else "") + part.text
             apart = alone
     return text
+
+
+def only_text(parts: Iterable[Part], ladder: Ladder) -> Iterator[Part]:
+    """The parts of an instruction, which is text alone; what is none is lost as the row `OUT_OF_PLACE` says."""
+    for part in parts:
+        if isinstance(part, DocumentPart) and isinstance(part.source, tuple):
+            held = tuple(piece for piece in only_text(part.source, ladder) if isinstance(piece, ResultPart))
+            yield evolve(part, source=held)
+        elif isinstance(part, ImagePart | AudioPart) or (
+            isinstance(part, DocumentPart) and not isinstance(part.source, str)
+        ):
+            ladder.lose(OUT_OF_PLACE, part.where)
+        else:
+            yield part
 
 
 def document_text(part: DocumentPart) -> str:

@@ -148,3 +148,54 @@ def test_a_last_turn_that_something_follows_or_that_says_nothing_is_no_beginning
     upstream: str, content: list[JSON], lost: list[tuple[str, str]]
 ) -> None:
     assert sent(upstream, turn("user", text("go")), turn("assistant", *content))[1] == lost
+
+
+# what must not vanish
+
+
+def document(*content: JSON) -> JSON:
+    return {"type": "document", "source": {"type": "content", "content": list(content)}}
+
+
+@over_each_upstream
+def test_what_a_document_holds_is_carried_degraded_or_refused_by_its_path(upstream: str) -> None:
+    found = {"type": "search_result", "title": "T", "source": "S", "content": [text("hit")]}
+    body, lost = sent(upstream, turn("user", document(text("a"), found, document(text("deep")))))
+    assert all(word in str(body) for word in ("'a'", "T\\nS\\n\\nhit", "'deep'"))
+    assert ("messages[0].content[0].source.content[1]", "degraded to text") in lost
+    for odd, fault in (({"type": "odd"}, "unknown block 'odd'"), (USE, "cannot stand in a document")):
+        with pytest.raises(ClientError, match=rf"source\.content\[0\]\.type: {fault}"):
+            sent(upstream, turn("user", document(odd)))
+
+
+@over_each_upstream
+@pytest.mark.parametrize("choice", [{"type": "any"}, {"type": "tool", "name": "web_search"}])
+@pytest.mark.parametrize("tools", [[], [SEARCH]])
+def test_a_call_that_no_tool_is_left_for_is_recorded(upstream: str, choice: JSON, tools: list[JSON]) -> None:
+    body, lost = sent(upstream, tools=tools, tool_choice=choice)
+    assert "tool_choice" not in body
+    assert lost[-1] == ("tool_choice", "dropped")
+    with pytest.raises(ClientError, match=r"^tool_choice: "):
+        sent(upstream, tools=tools, tool_choice=choice, strict=True)
+
+
+@over_each_upstream
+def test_a_choice_that_demands_nothing_needs_no_tool(upstream: str) -> None:
+    assert sent(upstream, tool_choice={"type": "auto"})[1] == []
+
+
+@over_each_upstream
+def test_an_unknown_member_named_reasoning_goes_up_as_it_came(upstream: str) -> None:
+    assert sent(upstream, reasoning={"effort": "high"})[0]["reasoning"] == {"effort": "high"}
+
+
+@over_each_upstream
+@pytest.mark.parametrize("before", [[turn("user", text("go"))], []])
+def test_an_image_in_an_instruction_is_recorded(upstream: str, before: list[JSON]) -> None:
+    turns = *before, turn("system", text("now"), IMAGE, document(text("a"), IMAGE)), turn("user", text("on"))
+    at = f"messages[{len(before)}].content"
+    body, lost = sent(upstream, *turns)
+    assert "http://x" not in str(body)
+    assert [path for path, action in lost if action == "dropped"] == [f"{at}[1]", f"{at}[2].source.content[1]"]
+    with pytest.raises(ClientError, match="it cannot stand in a turn of this role"):
+        sent(upstream, *turns, strict=True)

@@ -88,6 +88,8 @@ class _Builder:
             body["tools"] = tools
         if tools or self.native:
             self._choice(body)
+        elif request.tool_choice is not None and request.tool_choice.mode in (Choosing.ANY, Choosing.ONE):
+            self._lose("tool_choice", "tool_choice hosted")
         self._bounds(body)
         self._form(body)
         self._account(body)

@@ -30,7 +30,7 @@ from pipeline.request import (
     Turn,
 )
 from pipeline.toolnames import CallIds, OfferedTool, ToolNames, wrapped_input
-from pipeline.turns import ERROR_PREFIX, contiguous, document_text, instruction
+from pipeline.turns import ERROR_PREFIX, contiguous, document_text, instruction, only_text
 
 JSON = dict[str, Any]
 
@@ -71,7 +71,7 @@ class MessageWriter:
 
     def _instructions(self, turn: Turn, later: bool) -> Iterator[JSON]:
         role = "developer" if turn.role is Role.DEVELOPER and self._apart else "system"
-        parts = [part for part in self._parts(turn.parts) if part["type"] == "text"]
+        parts = list(self._parts(turn.parts if self.native else only_text(turn.parts, self.ladder)))
         if self.native:
             yield self.own(turn, {"role": role, "content": _content(parts), **_name(turn)})
             return

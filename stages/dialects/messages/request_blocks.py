@@ -32,7 +32,7 @@ from pipeline.request import (
     Turn,
 )
 from pipeline.toolnames import CallIds, OfferedTool, ToolNames
-from pipeline.turns import instruction
+from pipeline.turns import instruction, only_text
 from stages.dialects.messages.opaque import block_of
 from stages.dialects.messages.request_tables import CACHE_MARKS, IMAGES, PDF
 
@@ -105,7 +105,7 @@ class BlockWriter:
         return "user", [{"type": "text", "text": instruction(text)}]
 
     def _texts(self, turn: Turn) -> Iterator[JSON]:
-        for part in turn.parts:
+        for part in turn.parts if self.native else only_text(turn.parts, self.ladder):
             for block in self._given(part):
                 if block["type"] == "text" or self.native:
                     yield block

@@ -50,6 +50,10 @@ _TIERS = {"default": "standard_only"}
 _JSON_ONLY = "Answer with one JSON object and nothing else."
 
 
+_DEMANDS = (Choosing.ANY, Choosing.ONE)
+"""The choices that ask for a call."""
+
+
 def build(
     request: Request, *, ledger: Ledger, limits: Limits = DEFAULT_LIMITS, options: RequestOptions = DEFAULT_OPTIONS
 ) -> BuiltRequest:
@@ -88,6 +92,8 @@ class _Builder:
         if tools:
             body["tools"] = tools
             self._choice(body)
+        elif not self.native and request.tool_choice is not None and request.tool_choice.mode in _DEMANDS:
+            self._lose("tool_choice", "tool_choice hosted")
         self._account(body)
         if request.stream:
             body["stream"] = True

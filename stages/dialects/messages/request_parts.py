@@ -91,15 +91,12 @@ def _document(members: Members, reading: Reading, limits: Limits) -> DocumentPar
     )
 
 
-def _document_source(
-    source: Members, reading: Reading, limits: Limits
-) -> Source | str | tuple[TextPart | ImagePart, ...]:
+def _document_source(source: Members, reading: Reading, limits: Limits) -> Source | str | tuple[ResultPart, ...]:
     kind = source.need("type")
     if kind == "text":
         return source.text("data")
     if kind == "content":
-        parts = content(source, reading, limits)
-        return tuple(part for part in parts if isinstance(part, TextPart | ImagePart))
+        return _held(source, reading, limits, "a document")
     return _source(source)
 
 
@@ -140,18 +137,23 @@ def _tool_use(members: Members, reading: Reading, limits: Limits) -> ToolUsePart
 
 def _tool_result(members: Members, reading: Reading, limits: Limits) -> ToolResultPart:
     rest = reading.rest(members, ("type", "tool_use_id", "content", "is_error", "cache_control"), BLOCK_OWN)
-    parts: list[ResultPart] = []
-    for part in content(members, reading, limits):
-        if not isinstance(part, ResultPart):
-            raise ClientError(f"{part.where}.type: cannot stand in a tool's result")
-        parts.append(part)
     return ToolResultPart(
         call_id(members, "tool_use_id", limits),
-        tuple(parts),
+        _held(members, reading, limits, "a tool's result"),
         members.flag("is_error") is True,
         cache=cache(members),
         **rest,
     )
+
+
+def _held(members: Members, reading: Reading, limits: Limits, holder: str) -> tuple[ResultPart, ...]:
+    """The parts of what holds neither turns nor calls."""
+    parts: list[ResultPart] = []
+    for part in content(members, reading, limits):
+        if not isinstance(part, ResultPart):
+            raise ClientError(f"{part.where}.type: cannot stand in {holder}")
+        parts.append(part)
+    return tuple(parts)
 
 
 def call_id(members: Members, name: str, limits: Limits) -> str:

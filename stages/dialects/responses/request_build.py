@@ -23,7 +23,7 @@ from pipeline.request import (
     WebSearch,
 )
 from pipeline.toolnames import BuiltRequest, CallIds, OfferedTool, ToolNames
-from pipeline.turns import bind, joined
+from pipeline.turns import bind
 from stages.dialects.responses.request_items import JSON, ItemWriter
 from stages.dialects.responses.request_tables import (
     ANY_ID,
@@ -77,6 +77,8 @@ class _Builder:
             body["tools"] = tools
         if tools or self.native:
             self._choice(body)
+        elif request.tool_choice is not None and request.tool_choice.mode in (Choosing.ANY, Choosing.ONE):
+            self._lose("tool_choice", "tool_choice hosted")
         self._bounds(body)
         self._reasoning(body)
         self._text(body)
@@ -91,12 +93,10 @@ class _Builder:
     def _conversation(self, body: JSON) -> None:
         request = self.request
         system, turns = (request.system, request.turns) if self.native else request.instructions()
-        if text := "\n\n".join(text for turn in system if (text := joined(turn.parts))):
-            body["instructions"] = text
         kinds = {part.id: part.kind for part in request.parts() if isinstance(part, ToolUsePart)}
         writer = ItemWriter(self.ladder, self.names, self.ids, self.options, self.native, kinds)
-        for node in (*system, *(part for turn in system for part in turn.parts)):
-            writer.own(node, {})
+        if text := "\n\n".join(text for turn in system if (text := writer.instructions(turn))):
+            body["instructions"] = text
         turns = turns if self.native else tuple(bind(turns, self.ladder))
         body["input"] = items = writer.items(turns)
         if not self.native and items and items[-1].get("role") == "assistant":
@@ -204,11 +204,13 @@ class _Builder:
         effort, off = effort_under(reasoning, self.options), is_off(reasoning, self.options)
         if off and effort != OFF:
             self._lose("reasoning", "reasoning off")
-        if policy == "" or (reasoning is None and not effort):
+        if policy == "":
             body.pop("reasoning", None)
             return
+        if reasoning is None and not effort:
+            return  # what the client's dialect does not know of goes up as it came
         own = body.get("reasoning")
-        written: JSON = dict(own) if isinstance(own, dict) and self.native else {}
+        written: JSON = dict(own) if isinstance(own, dict) else {}
         if effort:
             written["effort"] = effort
         summary = reasoning.summary if reasoning is not None else ""

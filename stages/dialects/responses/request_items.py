@@ -33,7 +33,7 @@ from pipeline.request import (
     Turn,
 )
 from pipeline.toolnames import CallIds, OfferedTool, ToolNames
-from pipeline.turns import ERROR_PREFIX, document_text
+from pipeline.turns import ERROR_PREFIX, document_text, only_text
 
 JSON = dict[str, Any]
 
@@ -62,6 +62,11 @@ class ItemWriter:
                 out.extend(self._speaker(turn))
         return out
 
+    def instructions(self, turn: Turn) -> str:
+        """The text of a turn that instructs before everything."""
+        self.own(turn, {})
+        return "\n\n".join(part["text"] for part in self._parts(only_text(turn.parts, self.ladder)) if part["text"])
+
     def own(self, node: Node, written: JSON) -> JSON:
         """`written`, and what its piece of the request keeps besides."""
         if node.cache is not None and not self.native:
@@ -81,9 +86,8 @@ class ItemWriter:
             else:
                 rest.append(part)
         role = "system" if turn.role is Role.SYSTEM else turn.role.value
-        content = list(self._parts(rest))
-        if turn.role in INSTRUCTING:
-            content = [part for part in content if part["type"] == "input_text"]
+        texts = turn.role in INSTRUCTING and not self.native
+        content = list(self._parts(only_text(rest, self.ladder) if texts else rest))
         if content:
             yield self.own(turn, {"type": "message", "role": role, "content": content})
 
