@@ -18,7 +18,8 @@ class ServerSentEvents(Stage[ServerSentEvent, Frame]):
     """Every event of httpx-sse that has data is the frame that `SSEDecoder` makes of the same bytes.
 
     What httpx-sse does not hand on cannot be mended here: the first event behind a byte order mark, a last event
-    without its blank line, a body that is no event stream, and bytes that are no UTF-8, which it replaces.
+    without its blank line, a body that is no event stream, a line of a field `error`, and bytes that are no UTF-8: it
+    replaces them. An event that says its name is `message` is one without a name.
     """
 
     ended: bool = field(init=False, default=False)

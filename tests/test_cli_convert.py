@@ -307,6 +307,7 @@ def test_every_option_is_carried_from_its_flag_or_its_member(run: Run, monkeypat
         (("convert", "--to", "chat"), "'from' is missing"),
         (("convert", "--from", "morse", "--to", "messages"), "no dialect 'morse'"),
         ((*TO_MESSAGES, "--via", "morse"), "no dialect 'morse'"),
+        ((*TO_MESSAGES, "--trace", "one", "--ledger", "one"), "'trace' and 'ledger' are one file"),
         ((*TO_MESSAGES, "--chunk", "0"), "'chunk' is 0"),
         ((*TO_MESSAGES, "--chunk", "-1"), "-1"),
         ((*TO_MESSAGES, "--chunk", "line"), "'chunk' is 'line'"),

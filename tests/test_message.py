@@ -154,3 +154,10 @@ def test_a_call_cut_by_an_error_is_left_open() -> None:
         error,
     ]
     assert BlockStop(0, False) in list(disassemble(Message("m", "x", cut, StopReason.MAX_TOKENS)))
+
+
+def test_citations_of_a_text_that_was_only_refused_are_kept() -> None:
+    note = {"url": "u"}
+    events = [BlockStart(0, TextBlock()), AnnotationDelta(0, note), RefusalDelta(0, "no"), BlockStop(0)]
+    message = assemble([MessageStart("m", "m"), *events, MessageDelta(StopReason.REFUSAL), MessageStop()])
+    assert message.content == (Text("", (note,)), Refusal("no"))

@@ -140,6 +140,8 @@ def convert_stdin(given: Mapping[str, Any], recipe: Recipe, form: Form) -> int:
     """`convert < in > out`. Each piece of output is flushed as it is made."""
     options = {name: given[name] for name in OPTIONS if name in given}
     conversion = conversion_of({**given, "options": options})
+    if conversion.trace is not None and conversion.trace == given.get("ledger"):
+        raise ClientError("'trace' and 'ledger' are one file")
     run = Run(recipe, form)
     chain = run.chain(conversion)
     client = sys.stdout.buffer
