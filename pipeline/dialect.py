@@ -106,9 +106,11 @@ class Returner(Protocol):
     What it returns is written in order: an `Origin` as the bytes it came as, any other frame anew.
     """
 
-    @property
-    def moved(self) -> bool:
-        """Something was changed that later frames refer to, so that none can go back unseen."""
+    def passes(self, frame: Origin, event: Event) -> bool:
+        """Whether a delta that is all that its frame made, and arrived as it was made, goes back with no more ado.
+
+        The returner may take note of it. If it does not pass, it is told as `unchanged`.
+        """
 
     def missing(self) -> None:
         """Frames were left out."""

@@ -37,6 +37,14 @@ def loads(data: bytes | str, depth: int = 200) -> Any:
         return exact(data)
 
 
+def value_of(text: str) -> Any:
+    """The value of a JSON text that came back from a client; None if it is none, or nested too deeply."""
+    try:
+        return loads(text)
+    except (ValueError, LimitExceeded):
+        return None
+
+
 def exact(data: bytes | str) -> Any:
     """The value of a JSON text by the standard library: slower, integers above 64 bits survive.
 

@@ -32,7 +32,7 @@ class Outcome:
     estimated: bool = field(default=False, kw_only=True)
     """`usage` is not the upstream's but our estimate of the request."""
     begun: bool = field(default=False, kw_only=True)
-    """Something of an answer came before the error, if there was one."""
+    """Something of an answer, and not its beginning alone, came before the error, if there was one."""
     recovered: int = field(default=0, kw_only=True)
     """Calls that the model wrote as text."""
     hold: float = field(default=0.0, kw_only=True)

@@ -1,5 +1,6 @@
 """What stands in front of an answer: a status and headers, which must be known with its first byte and no earlier."""
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
 from typing import Any
@@ -28,6 +29,11 @@ REQUEST_IDS = ("request-id", "x-request-id")
 PASSED_ON = frozenset({*REQUEST_IDS, "retry-after", "retry-after-ms", "x-should-retry"})
 PASSED_ON_PREFIXES = ("x-ratelimit-", "anthropic-ratelimit-")
 """The upstream's headers that a client is told. Never its length or encoding."""
+
+NAME = re.compile(r"[!#$%&'*+.^_`|~0-9a-z-]+")
+VALUE = re.compile(r"(?:[\x21-\x7e](?:[\t\x20-\x7e]*[\x21-\x7e])?)?")
+"""Names and values that every server writes and every client reads (RFC 9110, 5.1 and 5.5). Bytes outside ASCII, which
+that still allows, do not come back as they were: libraries differ in what text they make of them."""
 
 SHOWN = 500
 """So many characters are shown of an error that is plain text."""
@@ -59,11 +65,15 @@ class Refusal:
 
 
 def passed_on(headers: Mapping[str, str]) -> dict[str, str]:
-    """What a client is told of the headers of the upstream's reply."""
-    told = {name.lower(): value for name, value in headers.items()}
-    passed = {name: value for name, value in told.items() if name in PASSED_ON or name.startswith(PASSED_ON_PREFIXES)}
+    """What a client is told of the headers of the upstream's reply: no header may cost it the answer."""
+    told = {name.lower(): value for name, value in headers.items() if VALUE.fullmatch(value)}
+    passed = {name: value for name, value in told.items() if name in PASSED_ON or _is_prefixed(name)}
     ids = [told[name] for name in REQUEST_IDS if name in told]
     return {**passed, **dict.fromkeys(REQUEST_IDS, ids[0])} if ids else passed
+
+
+def _is_prefixed(name: str) -> bool:
+    return name.startswith(PASSED_ON_PREFIXES) and NAME.fullmatch(name) is not None
 
 
 def refused(client: Dialect, error: StreamError, status: int = 0) -> Refusal:

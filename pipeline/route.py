@@ -116,7 +116,8 @@ class Route:
 
     def _translated(self, body: bytes, ledger: Ledger) -> tuple[RequestFacts, UpstreamRequest]:
         """What the answer's stages need to know, and what to send up."""
-        request = self.client.parse(read_body(body, limits=self.limits), ledger=ledger, limits=self.limits)
+        members = read_body(body, limits=self.limits)
+        request = self.client.parse(members, ledger=ledger, limits=self.limits)
         model = self.models.get(request.model, request.model)
         options = evolve(self.requests, model=model, upstream=self.provider)
         asked = evolve(request, stream=True) if self.streams_only else request
@@ -128,6 +129,7 @@ class Route:
             include_usage=request.include_usage is not False,
             map=built.map,
             tools=callable_tools(request, built.map),
+            echo=self.client.facts(members).echo,
         )
         headers = {"accept": STREAM_TYPE if asked.stream else JSON_TYPE, "content-type": JSON_TYPE}
         for name in sorted(built.body.keys() & self.without):

@@ -10,6 +10,7 @@ from pipeline.request import (
     Part,
     ResultPart,
     Role,
+    ServerPart,
     TextPart,
     ToolResultPart,
     ToolUsePart,
@@ -69,15 +70,16 @@ def joined(parts: Iterable[Part], between: str = "\n\n") -> str:
 
 
 def contiguous(parts: Iterable[Part]) -> str:
-    """The text of an assistant's parts, as it was; a blank line where a call or reasoning stood between."""
+    """The text of an assistant's parts, as it was; a blank line where a call or reasoning stood between, and around
+    what a piece of the client's dialect reads as."""
     text = ""
     apart = False
     for part in parts:
-        if not isinstance(part, TextPart):
-            apart = True
-        elif part.text:
+        alone = not isinstance(part, TextPart)
+        apart = apart or alone
+        if isinstance(part, TextPart | ServerPart) and part.text:
             text += ("\n\n" if apart and text else "") + part.text
-            apart = False
+            apart = alone
     return text
 
 

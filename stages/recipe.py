@@ -15,10 +15,11 @@ from pipeline.route import DEFAULT_ANSWERS, AnswerOptions
 from pipeline.stage import Stage
 from stages.answer import AnswerReader
 from stages.interleave import InterleaveBuffer
+from stages.raw import RawDecoder
 from stages.restore import ToolRestorer
 from stages.scrub import TagScrubber, meant_object
 from stages.seal import Sealer
-from stages.sse import RawDecoder, SSEDecoder, SSEEncoder
+from stages.sse import SSEDecoder, SSEEncoder
 from stages.unwrap import InputUnwrapper
 from stages.validate import BlockValidator
 from stages.verbatim import FrameReturner, OriginKeeper
@@ -74,12 +75,16 @@ def default_halves(
     What stands between is given one block at a time. Whatever it makes of that is lawful again behind it, but where
     both dialects are the same.
     """
-    ledger = Ledger() if ledger is None else ledger
+    ledger = Ledger(most=limits.ledger_entries) if ledger is None else ledger
     outcome = Outcome(ledger=ledger) if outcome is None else outcome
     verdict = VerdictStage(outcome, facts.usage)
     if upstream.name == client.name and isinstance(client, Returning):
         streamed = leaving is Form.STREAM
         reading = _keeping(upstream, arriving, facts, ledger, limits, bodies=not streamed)
+        if options.recover != "off" and facts.tools:
+            reading = reading | TagScrubber(
+                options=options, tools=facts.tools, ledger=ledger, limits=limits, outcome=outcome, in_place=True
+            )
         if _renames(facts):
             reading = reading | ToolRestorer(facts.map)
         if not streamed:

@@ -105,15 +105,17 @@ class FrameReturner(Stage[Event, bytes]):
         return [joined] if (joined := b"".join(out)) else ()
 
     def idle(self) -> Sequence[bytes]:
-        if self._terminal is not None or self._origin is not None:
+        if self._terminal is not None:
             return ()
         return self.encoder.receive(self.returner.idle())
 
     def _is_plain(self, event: Event, origin: Origin, out: list[bytes]) -> bool:
         """Take the way of nearly every event: a delta that is all that its frame made."""
-        if type(event) not in DELTAS or self._origin is not None or self._terminal is not None or self.returner.moved:
+        if type(event) not in DELTAS or self._origin is not None or self._terminal is not None:
             return False
         if len(origin.made) != 1 or origin.made[0] is not event or origin.number != self._due:
+            return False
+        if not self.returner.passes(origin, event):
             return False
         self._due += 1
         origin.made = ()  # type: ignore[misc]  # given up

@@ -4,13 +4,13 @@ from collections.abc import Sequence
 
 from attrs import define, field
 
-from pipeline.events import Carry, Event, MessageDelta, MessageStart, MessageStop, StreamError, Usage
+from pipeline.events import Carry, Event, MessageDelta, MessageStart, MessageStop, Ping, StreamError, Usage
 from pipeline.outcome import Outcome, Verdict
 from pipeline.stage import Stage
 
 NOTED = frozenset({MessageStart, MessageDelta, MessageStop, StreamError})
-SILENT = (Carry, StreamError)
-"""What says nothing of an answer."""
+SILENT = (Carry, MessageStart, Ping, StreamError)
+"""What says nothing of an answer: an error that is read together with it has the status of its class."""
 
 
 @define

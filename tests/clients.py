@@ -188,7 +188,9 @@ def tables(rows: Sequence[JSON]) -> Iterator[str]:
 def main(argv: Sequence[str]) -> int:
     """Exit 1 if a run did not end well."""
     flags = argparse.ArgumentParser(prog="python -m tests.clients", description=__doc__)
-    for name in ("client", "host", "upstream", "scenario", "violation"):
+    for name, known in {"host": HOSTS, "upstream": UPSTREAMS, "scenario": SCENARIOS}.items():
+        flags.add_argument(f"--{name}", action="append", choices=known, default=[], help="repeatable")
+    for name in ("client", "violation"):
         flags.add_argument(f"--{name}", action="append", default=[], help="repeatable")
     flags.add_argument("--json", type=Path, help="add a verdict a line to this file")
     flags.add_argument("--tables", type=Path, nargs="+", help="run nothing; print these files as tables")
@@ -200,6 +202,9 @@ def main(argv: Sequence[str]) -> int:
         rows = [json.loads(line) for file in asked.tables for line in file.read_text().splitlines()]
         print("\n".join(tables(rows)))
         return 0
+    there = clients() if asked.client else []
+    if unknown := [name for name in asked.client if name not in there]:
+        flags.error(f"no client {', '.join(unknown)}; known are {', '.join(there)}")
     bad, out = 0, Path(mkdtemp(prefix="clients-"))
     for number, case in enumerate(cases(asked)):
         verdict, seconds = verdict_of(case, folder := out / f"{number:03}")

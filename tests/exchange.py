@@ -69,9 +69,10 @@ class Got:
         return self.head.headers["content-type"].startswith("text/event-stream")
 
     def check(self) -> None:
-        """Fail if it is a stream that is not as its dialect must be."""
-        if self.head is not None and self.is_stream:
-            check_law(self.exchange.route.client.name, self.body)
+        """Fail if it is a stream of ours, not the upstream's own, and is not as its dialect must be."""
+        route = self.exchange.route
+        if self.head is not None and self.is_stream and route.client.name != route.upstream.name:
+            check_law(route.client.name, self.body)
 
     @property
     def message(self) -> dict[str, Any]:

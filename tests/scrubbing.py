@@ -24,6 +24,9 @@ CALL = '{"name": "f", "arguments": {"x": 1}}'
 MARKUP = f"<tool_call>{CALL}</tool_call>"
 F = ("f", '{"x": 1}')
 
+PATHS = {"two calls have the same id": "tool use", "the text that it belongs to was markup": "annotation"}
+"""Where a loss is said to be, by its reason; any other is in the text."""
+
 SIZES = (1, 2, 3, 4, 7, 23)
 
 
@@ -34,6 +37,7 @@ class Scrubbed:
     options: AnswerOptions = PROMPT
     tools: dict[str, Any] = field(factory=lambda: TOOLS)
     limits: Limits = DEFAULT_LIMITS
+    freeform: Sequence[str] = ()
     ledger: Ledger = field(init=False, factory=Ledger)
     outcome: Outcome = field(init=False, factory=Outcome)
     steps: list[list[Event]] = field(init=False, factory=list)
@@ -43,7 +47,12 @@ class Scrubbed:
     def stage(self) -> TagScrubber:
         """A fresh scrubber."""
         return TagScrubber(
-            options=self.options, tools=self.tools, ledger=self.ledger, limits=self.limits, outcome=self.outcome
+            options=self.options,
+            tools=self.tools,
+            freeform=self.freeform,
+            ledger=self.ledger,
+            limits=self.limits,
+            outcome=self.outcome,
         )
 
     def give(self, *events: Event) -> "Scrubbed":
@@ -92,7 +101,9 @@ class Scrubbed:
 
     @property
     def lost(self) -> list[tuple[str, str]]:
-        """Action and reason of each entry of the ledger."""
+        """Action and reason of each entry of the ledger; whose it is and where is asserted."""
+        for entry in self.ledger:
+            assert (entry.stage, entry.path) == ("TagScrubber", PATHS.get(entry.reason, "text"))
         return [(action, reason) for _, action, reason in losses(self.ledger)]
 
 

@@ -164,6 +164,23 @@ def test_short_deltas_of_a_grown_text_pass_as_they_are(steps: list[str]) -> None
 
 
 @pytest.mark.parametrize(
+    ("delta", "path"),
+    [
+        ({"annotations": {"u": 1}}, "annotations"),
+        ({"function_call": "g"}, "function_call"),
+        ({"stop_sequence": 5}, "stop_sequence"),
+        ({"reasoning_content": ["x"]}, "reasoning_content"),
+        ({"reasoning": 5}, "reasoning"),
+        ({"reasoning_content": "A", "reasoning": "B"}, "reasoning"),
+        ({"reasoning_details": [{"type": "reasoning.other", "bar": "x"}]}, "reasoning_details[]"),
+        ({"reasoning_details": ["x"]}, "reasoning_details[]"),
+    ],
+)
+def test_a_member_in_a_form_that_is_not_known_is_named(delta: dict[str, Any], path: str) -> None:
+    assert [name for name, _ in unread_members(delta)] == [f"choices[].delta.{path}"]
+
+
+@pytest.mark.parametrize(
     ("content", "pieces"),
     [
         (None, []),
@@ -190,7 +207,7 @@ def test_short_deltas_of_a_grown_text_pass_as_they_are(steps: list[str]) -> None
 def test_the_pieces_of_a_content(content: Any, pieces: list[tuple[str, str]]) -> None:
     ledger = Ledger()
     assert list(pieces_of({"content": content}, ledger)) == pieces
-    assert len(ledger) == 0
+    assert {entry.path for entry in ledger} == ({"content[].text"} if ("text", "") in pieces and content else set())
 
 
 @pytest.mark.parametrize(
@@ -246,7 +263,7 @@ def test_a_member_that_no_event_carries_is_named(delta: dict[str, Any], path: st
     [
         {"role": "assistant", "content": "a", "audio": None, "images": []},
         {
-            "reasoning_details": [{"text": "A", "signature": "x"}, {"data": "x"}, 7],
+            "reasoning_details": [{"text": "A", "signature": "x"}, {"data": "x"}, {"type": "reasoning.text", "id": 1}],
             "tool_calls": [{"extra_content": None}, 7],
         },
         {"reasoning_details": 7, "tool_calls": 7, "reasoning": {"text": "A", "signature": ""}},

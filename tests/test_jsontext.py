@@ -18,6 +18,7 @@ from pipeline.jsontext import (
     loads,
     several,
     size_of,
+    value_of,
     verbatim,
     whole_text,
 )
@@ -234,3 +235,9 @@ def test_what_is_no_json_stands_in_no_value(text: str) -> None:
 def test_what_is_no_json_is_not_written(value: object) -> None:
     with pytest.raises(TypeError, match="is no JSON"):
         dumps(value)
+
+
+def test_what_a_client_echoes_is_a_value_or_nothing_but_never_a_fault() -> None:
+    assert value_of('{"a":[1]}') == {"a": [1]}
+    assert value_of("no json") is None
+    assert value_of("[" * 300 + "]" * 300) is None

@@ -26,6 +26,7 @@ def test_a_proof_is_the_block_but_for_its_text() -> None:
         '{"type":"text","text":"x"}',
         '{"type":["thinking"],"signature":"x"}',
         '{"id":"rs_1","summary":[],"encrypted_content":"E"}',
+        '{"type":"thinking","signature":' + "[" * 300 + "]" * 300 + "}",
     ],
 )
 def test_the_blob_of_another_provider_is_none_of_ours(other: str) -> None:

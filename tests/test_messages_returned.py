@@ -42,8 +42,9 @@ from pipeline.testing import EOF, Chunk, cut, play
 from stages.dialects.messages.normalize import MessagesNormalizer
 from stages.dialects.messages.opaque import proof_of
 from stages.dialects.messages.returned import MessagesReturner
+from stages.raw import RawDecoder
 from stages.recipe import default_chain
-from stages.sse import RawDecoder, SSEDecoder, SSEEncoder
+from stages.sse import SSEDecoder, SSEEncoder
 from stages.verbatim import FrameReturner, OriginKeeper
 from tests.messages_goldens import CASES, recording
 from tests.messages_stream import (

@@ -14,6 +14,7 @@ from attrs import evolve
 
 from examples.gateway.config import Config
 from pipeline.limits import DEFAULT_LIMITS
+from tests import responses_stream as rs
 from tests.upstreams import (
     CHAT,
     EVERY_HOST,
@@ -37,6 +38,7 @@ from tests.upstreams import (
     refusing,
     resetting,
     sdk,
+    sse,
     streamed,
     types,
     until,
@@ -104,6 +106,30 @@ async def test_the_sdk_sees_when_to_retry_and_which_request_it_was(host: Host, s
     assert "x-secret" not in headers
 
 
+@pytest.mark.parametrize("odd", [b"a\x01b", b"\xe9", b"\xc3\xa9"], ids=ascii)
+async def test_a_header_that_cannot_be_written_does_not_cost_the_answer(
+    host: Host, odd: bytes, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def answer(server: Server, client: Any) -> None:
+        head = b"x-request-id: %s\r\nretry-after: 7\r\nconnection: close\r\n\r\n" % odd
+        if len(server.asked) == 1:
+            await client.stream.send(b"HTTP/1.1 200 OK\r\n" + head + CHAT.hello + CHAT.finish)
+        else:
+            await client.stream.send(b"HTTP/1.1 429 No\r\n" + head + b'{"error":{"message":"slow down"}}')
+
+    caplog.set_level(logging.INFO, "streamweir.access")
+    async with over(host, Server(answer)) as url:
+        async with posted(url) as reply:
+            assert (reply.status_code, "x-request-id" in reply.headers) == (200, False)
+            assert reply.headers["retry-after"] == "7"
+            assert types(events(await reply.aread()))[-1] == "message_stop"
+        assert await refused(url) == (429, {"type": "rate_limit_error", "message": "slow down"})
+    assert [record.getMessage().split()[2:4] for record in caplog.records] == [
+        ["200", "complete"],
+        ["429", "failed:rate_limit"],
+    ]
+
+
 @EVERY_DIALECT
 @BOTH_FORMS
 @pytest.mark.parametrize(
@@ -138,6 +164,32 @@ async def test_an_error_with_status_200_has_the_status_of_its_class(host: Host, 
         with pytest.raises(anthropic.RateLimitError, match="slow down"):
             await client.messages.create(model="m", max_tokens=64, messages=[QUESTION], stream=streams)
     assert (status, error) == (429, {"type": "rate_limit_error", "message": "slow down"})
+
+
+SLOW = rs.event(
+    "response.failed", response=rs.response("failed", error={"code": "rate_limit_exceeded", "message": "x"})
+)
+
+
+@BOTH_FORMS
+@pytest.mark.parametrize("before", [[], [rs.created(), rs.event("response.in_progress"), rs.event("keepalive")]])
+async def test_a_response_that_failed_before_it_said_anything_has_the_status_of_its_class(
+    host: Host, streams: bool, before: list[rs.Json]
+) -> None:
+    server = refusing(200, sse(*before, SLOW).decode(), "text/event-stream")
+    async with over(host, server, dialect="responses") as url, sdk(url) as client:
+        with pytest.raises(anthropic.RateLimitError, match="x"):
+            await client.messages.create(model="m", max_tokens=64, messages=[QUESTION], stream=streams)
+
+
+@BOTH_FORMS
+@pytest.mark.parametrize("status", ["queued", "in_progress"])
+async def test_a_response_that_is_not_finished_is_a_502(host: Host, streams: bool, status: str) -> None:
+    server = refusing(200, json.dumps(rs.response(status)))
+    async with over(host, server, dialect="responses") as url, sdk(url) as client:
+        with pytest.raises(anthropic.InternalServerError, match="not finished") as caught:
+            await client.messages.create(model="m", max_tokens=64, messages=[QUESTION], stream=streams)
+    assert caught.value.status_code == 502
 
 
 @EVERY_DIALECT

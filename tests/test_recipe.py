@@ -84,6 +84,19 @@ def test_tools_have_the_clients_names_again_over_its_own_dialect_too(leaving: Fo
     assert [block["name"] for block in body["content"]] == ["down"]
 
 
+@pytest.mark.parametrize("name", ["chat", "messages", "responses"])
+def test_one_dialect_over_itself_passes_the_scrubber_alone_and_only_where_its_gate_is_open(name: str) -> None:
+    one, offered = dialect(name), RequestFacts(tools={"f": {}})
+    ends = ["VerdictStage", "FrameReturner"]
+    assert names(chain(one, one, facts=offered)) == ["RawDecoder", "OriginKeeper", "TagScrubber", *ends]
+    assert names(chain(one, one)) == ["RawDecoder", "OriginKeeper", *ends]
+    closed = AnswerOptions(recover="off")
+    assert names(chain(one, one, facts=offered, options=closed)) == ["RawDecoder", "OriginKeeper", *ends]
+    whole_ends = ["AnswerBound", "VerdictStage", "BodyWriter"]
+    forms = {"arriving": Form.WHOLE, "leaving": Form.WHOLE}
+    assert names(chain(one, one, facts=offered, **forms)) == ["BodyReader", "TagScrubber", *whole_ends]
+
+
 def test_an_answer_of_any_form_is_read_by_its_first_byte() -> None:
     assert names(chain(arriving=None))[0] == "AnswerReader"
 

@@ -170,6 +170,30 @@ def test_the_id_of_a_request_is_told_under_both_its_names(told: Mapping[str, str
     assert passed_on(told) == {"request-id": "r", "x-request-id": "r"}
 
 
+@pytest.mark.parametrize("value", ["", "3", "a b", "a\tb", "!~", "7; w=60"])
+def test_a_value_that_may_stand_in_a_header_is_told(value: str) -> None:
+    assert passed_on({"retry-after": value}) == {"retry-after": value}
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["a\x01b", "3\x0b", "a\x7f", "a\r\nx: y", "a\n", "\0", " a", "a\t", "é", "\udce9", "\x85", "\u2028"],
+    ids=ascii,
+)
+@pytest.mark.parametrize("name", ["retry-after", "x-request-id", "x-ratelimit-reset"])
+def test_a_value_that_no_server_can_write_is_left_out_alone(name: str, value: str) -> None:
+    assert passed_on({name: value, "x-should-retry": "true"}) == {"x-should-retry": "true"}
+
+
+def test_the_other_name_tells_the_id_of_a_request_where_one_cannot() -> None:
+    assert passed_on({"request-id": "a\x01", "x-request-id": "r"}) == {"request-id": "r", "x-request-id": "r"}
+
+
+@pytest.mark.parametrize("name", ["x-ratelimit-\x01", "x-ratelimit-é", "x-ratelimit-a b", "x-ratelimit-a\n"], ids=ascii)
+def test_a_name_that_no_server_can_write_is_left_out(name: str) -> None:
+    assert passed_on({name: "3"}) == {}
+
+
 # The body of an error
 
 

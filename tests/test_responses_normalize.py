@@ -258,6 +258,8 @@ def test_a_whole_response_where_a_stream_was_asked_for_is_read() -> None:
         (event("response.done", response=response("incomplete")), StopReason.MAX_TOKENS),
         (event("response.completed", response=response("weird")), StopReason.END_TURN),
         (event("response.completed", response=response("queued")), StopReason.END_TURN),
+        (event("response.completed", response={"status": ["x"]}), StopReason.END_TURN),
+        (event("response.incomplete", response=response("in_progress")), StopReason.MAX_TOKENS),
         (terminal("incomplete", incomplete_details={"reason": "steered"}), StopReason.MAX_TOKENS),
         (event("response.completed", response={"output": 3}), StopReason.END_TURN),
         *((terminal("incomplete", incomplete_details={"reason": word}), stop) for word, stop in STOP_REASONS.items()),
@@ -298,6 +300,10 @@ def test_what_the_stop_reason_does_not_say_is_recorded() -> None:
             StreamError(ErrorKind.API, "the upstream ended the response as cancelled", "cancelled"),
         ),
         (
+            event("response.failed", response=response("in_progress")),
+            StreamError(ErrorKind.API, "the upstream ended the response as in_progress", "in_progress", True),
+        ),
+        (
             event("response.failed"),
             StreamError(ErrorKind.API, "the upstream ended the response as failed", "failed", True),
         ),
@@ -313,6 +319,31 @@ def test_a_failure_ends_the_stream_behind_what_came(end: Json, error: StreamErro
     made = normalized(created(), text("Hi"), end, stage=stage)
     assert made[1:] == [HI, [error], []]
     assert stage.ended
+
+
+@pytest.mark.parametrize("status", ["queued", "in_progress"])
+def test_a_whole_response_that_is_not_finished_is_cut(status: str) -> None:
+    error = StreamError(ErrorKind.CUT, f"the upstream's answer is not finished: it is {status}", status, retryable=True)
+    going = {**message("Hi"), "status": "in_progress"}
+    for output, said in (
+        ([], []),
+        ([going], HI),
+        ([message("Hi"), message(id="m2", status="in_progress")], [*HI, BlockStop(0)]),
+    ):
+        unfinished = response(status, output)
+        assert events(unfinished) == [START, *said, error]
+        assert ResponsesNormalizer().whole(unfinished) == [START, *said, error]
+
+
+def test_a_call_in_a_response_that_is_not_finished_is_left_open() -> None:
+    made = events(response("in_progress", [call('{"x":1}') | {"status": "in_progress"}]))
+    assert not any(isinstance(one, BlockStop) for one in made)
+    assert isinstance(made[-1], StreamError)
+
+
+@pytest.mark.parametrize("status", [None, "weird", "completed"])
+def test_a_whole_response_that_does_not_say_that_it_goes_on_is_complete(status: str | None) -> None:
+    assert events({**response(output=[message("Hi")]), "status": status})[-1] == MessageStop()
 
 
 def test_a_failure_tells_what_no_event_told() -> None:

@@ -28,7 +28,10 @@ def test_an_item_without_a_blob_proves_nothing(blob: Any) -> None:
     assert proof_of({"type": "reasoning", "id": "rs_1", "encrypted_content": blob}) == ""
 
 
-@pytest.mark.parametrize("signature", ["", "EqQBCg", "{", "{}", '{"encrypted_content":1}', "[1]", "sw1.e30"])
+DEEP = '{"encrypted_content":"e","x":' + "[" * 300 + "]" * 300 + "}"
+
+
+@pytest.mark.parametrize("signature", ["", "EqQBCg", "{", "{}", '{"encrypted_content":1}', "[1]", "sw1.e30", DEEP])
 def test_another_signature_carries_no_item(signature: str) -> None:
     assert item_of(signature) is None
 

@@ -135,4 +135,4 @@ def test_the_sdk_raises_what_a_user_expects(status: int, name: str) -> None:
     with pytest.raises(APIError, match="boom") as raised:
         client(json.dumps(body).encode(), "application/json", status).responses.create(model="m", input="go")
     assert type(raised.value).__name__ == name
-    assert raised.value.code == "server_error"
+    assert (raised.value.type, raised.value.code) == ("server_error", None)

@@ -340,3 +340,16 @@ def test_a_fragment_and_a_reasoning_that_alternate_stay_one_call() -> None:
         blocks = answered(opened(stream), raw).message["content"]
         assert [block["type"] for block in blocks] == ["tool_use", "thinking"]
         assert blocks[0]["input"] == {"x": 1}
+
+
+@pytest.mark.parametrize("stream", FORMS)
+def test_an_answer_repeats_what_its_dialect_repeats_of_the_request(stream: bool) -> None:
+    tools = [{"type": "function", "name": "f", "parameters": {"type": "object"}, "strict": False}]
+    asked = {"model": "m", "input": "hello", "temperature": 0.5, "tools": tools, "store": False, "stream": stream}
+    exchange = route(client="responses").open(json.dumps(asked).encode())
+    out = answered(exchange, HELLO).body
+    lines = [line[6:] for line in out.split(b"\n") if line.startswith(b"data: ")]
+    told = [json.loads(line).get("response") for line in lines] if stream else [json.loads(out)]
+    for response in filter(None, told):
+        assert (response["temperature"], response["tools"], response["store"]) == (0.5, tools, False)
+    assert len([*filter(None, told)]) == (3 if stream else 1)

@@ -46,6 +46,7 @@ CALLED: dict[str, list[Any]] = {
     f"<TOOL_CALL>{CALL}</TOOL_CALL>": [F],
     '<tool_call name="f">{"x": 1}</tool_call>': [F],
     f'<tool_call name="g">{CALL}</tool_call>': [F],
+    '<tool_call name="f">\n<tool_call>{"x": 1}</tool_call>': [F],
     f"{MARKUP}<|im_end|>": [F],
     f"<tool_call>{CALL}<｜tool▁call▁end｜>": [F],
     f"<tool_call></tool_call>{MARKUP}": [F],
@@ -98,6 +99,13 @@ def test_markup_is_read(markup: str, options: Any) -> None:
     assert out.lost in ([], [("dropped", "the markup of a call is empty")])
 
 
+def test_a_body_may_begin_with_a_bare_key() -> None:
+    for key in ("name", "_n: 1, name"):
+        out = at_every_cut(f"<tool_call>{{{key}: 'f', arguments: {{x: 1}}}}</tool_call>")
+        assert out.content == [("f", '{"x":1}')]
+        assert out.lost == [("mended", "the JSON of a call")]
+
+
 PROSE = [
     "The prefix <tool_call matters, and a > b too.",
     "The prefix <tool_call is",
@@ -109,6 +117,7 @@ PROSE = [
     "<tool_call_id>42</tool_call_id> <tool_call-x>42</tool_call-x> <tool_call.x>",
     "<tool_call>[1] and [a] are references",
     "<tool_call>{ 1 is a set, {} too",
+    "<tool_call>[X] and [a] are references too",
     "<tool_call>\n",
     "<tool_call> `code` follows",
     "<tool_call><b>bold</b>",

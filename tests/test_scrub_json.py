@@ -7,10 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pipeline.errors import LimitExceeded
 from stages.scrub.calls import ARGUMENTS, call_of, calls_in, input_of
 from stages.scrub.grammar import Call, Lost, Source, Unfinished
-from stages.scrub.json_body import Body, body, members, objects
-from stages.scrub.mend import LAYERS, mend
+from stages.scrub.json_body import Body, Value, body, members, objects
+from stages.scrub.mend import LAYERS, meant_object, mend
 from tests.scrubbing import SIZES, cuts
 
 CLOSERS = ("</c>", "<|end|>")
@@ -54,6 +55,8 @@ def ended(whole: str, size: int, closers: tuple[str, ...] = CLOSERS, depth: int 
         ('{{"a": 1}}', "}", True),
         ('{"a": 1', "</c> x", False),
         ('{"a": "b"', "<|end|>", False),
+        ('{"a": "</c>", "b": 1', "</c>", False),
+        ('{"a": "</c>"', "</c>", False),
         ("{nonsense", "</c> b", False),
         ('{"a" x "}"}', "</c> b", False),
         ('{"a": "5" tall"}}', "</c> b", False),
@@ -182,15 +185,110 @@ def test_a_last_bracket_may_be_missing_where_a_closer_stands() -> None:
 
 def test_so_many_doubled_braces_are_one() -> None:
     assert mend("{" * (LAYERS + 1) + "a: 1" + "}" * (LAYERS + 1)) == {"a": 1}
-    with pytest.raises(ValueError, match="too many braces"):
+    with pytest.raises(ValueError, match=r"^too many braces$"):
         mend("{" * (LAYERS + 2) + "a: 1" + "}" * (LAYERS + 2))
 
 
 def test_what_is_nested_too_deeply_is_not_mended() -> None:
     assert mend("{a: [[1,]]}", depth=3) == {"a": [[1]]}
     assert mend("[[], [], {a: []}]", depth=3) == [[], [], {"a": []}]
-    with pytest.raises(ValueError, match="nested too deeply"):
-        mend("{a: [[1,]]}", depth=2)
+    for text, depth in (("{a: [[1,]]}", 2), ("[[], [[[]]]]", 3), ("[" * 201 + "]" * 201, 200)):
+        with pytest.raises(ValueError, match=r"^nested too deeply$"):
+            mend(text, depth=depth)
+        with pytest.raises(ValueError, match=r"^nested too deeply$"):
+            mend("[" * 201 + "]" * 201)
+    assert mend("[" * 200 + "]" * 200)
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        (" a", "neither an object nor an array"),
+        ("{} x", "something stands behind the value, at 3"),
+        ("{a: b}", "no value at 4"),
+        ("{'a' 1}", "no value for 'a'"),
+        ("{{'a': 1}, 'b': 2}", "a doubled brace is not closed"),
+        ("{'a': 1 2}", "no comma at 8"),
+        ("{'a': 1", "} is missing"),
+        ("[1", "] is missing"),
+        ('{a: <|"|>x}', "no string at 9"),
+        ("{a: 'x}", "no string at 4"),
+        ("{a: 1e400}", "1e400 is too large"),
+    ],
+)
+def test_why_a_text_is_not_mended_is_told(text: str, reason: str) -> None:
+    with pytest.raises(ValueError, match=r".") as told:
+        mend(text)
+    assert str(told.value) == reason
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("[1]", "no { at 0"),
+        ('{"a" 1}', "no : at 5"),
+        ('{"a":1 "b":2}', "no , at 7"),
+        ("{a:1}", "no member at 1"),
+        ('{"a":NaN}', "NaN is no JSON"),
+        ('{"a":1e999}', "1e999 is no JSON"),
+    ],
+)
+def test_why_a_text_is_no_strict_json_is_told(text: str, reason: str) -> None:
+    with pytest.raises(ValueError, match=r".") as told:
+        members(text)
+    assert str(told.value) == reason
+
+
+def test_blanks_and_comments_may_stand_before_an_object() -> None:
+    assert mend(" // b\n{a: 1}") == {"a": 1}
+    for text in (' {"a": 1} ', ' [{"a": 1}] '):
+        (found,) = objects(Body(text, True), 200)
+        assert found == {"a": Value(1, "1")}
+
+
+def test_a_bracket_may_be_missing_only_where_a_closer_stands() -> None:
+    for text, whole, value in (("{'a': {'b': 1}", True, None), ("{'a': {'b': 1}", False, {"b": 1})):
+        (found,) = objects(Body(text, whole), 200)
+        assert (found["a"].value if found else None) == value
+    assert objects(Body("{'a': {'b': 1", False), 200) == [None]
+
+
+@pytest.mark.parametrize(
+    ("text", "meant"),
+    [
+        ('{"x": 1.0, "y": []}', '{"x":1.0,"y":[]}'),
+        (' {"x": 1} ', '{"x":1}'),
+        ("{'x': 1}", '{"x":1}'),
+        (" {x: [1], \n", '{"x":[1]}'),
+        ("{x: [1", None),
+        ("[1]", None),
+        ("[1,]", None),
+        ('"a"', None),
+        ("x", None),
+        ("", None),
+        ("{x: " + "[" * 199 + "]" * 199 + "}", '{"x":' + "[" * 199 + "]" * 199 + "}"),
+    ],
+)
+def test_what_object_a_text_means(text: str, meant: str | None) -> None:
+    assert meant_object(text) == meant
+
+
+@pytest.mark.parametrize("depth", [2, 200, 250])
+def test_what_is_nested_more_deeply_than_a_bound_means_no_object(depth: int) -> None:
+    inner = "[" * (depth - 1) + "]" * (depth - 1)
+    for text in (f'{{"x":{inner}}}', f"{{x: {inner}}}"):
+        assert meant_object(text, depth) == (meant_object(text) if depth == 200 else f'{{"x":{inner}}}')
+        with pytest.raises(LimitExceeded):
+            meant_object(text.replace("[]", "[[]]"), depth)
+    with pytest.raises(LimitExceeded):
+        meant_object("{x: " + "[" * 200 + "]" * 200 + "}")
+
+
+def test_nor_is_it_read_as_a_body() -> None:
+    assert objects(Body("{a: [[1,]]}", True), 2) == [None]
+    (found,) = objects(Body("{a: [[1,]]}", True), 3)
+    assert found is not None
+    assert found["a"].value == [[1]]
 
 
 def called(text: str, *, whole: bool = True, tool: str = "") -> list[Call | Lost]:
@@ -232,9 +330,15 @@ def test_a_call_may_stand_in_a_member_of_its_kind() -> None:
     assert called('{"function": "f", "arguments": {}}') == [Lost("the markup of a call names no tool")]
 
 
-@pytest.mark.parametrize("arguments", ["[1]", "1", "true", '"go"', '"[1]"', '"{x"', '"{} x"'])
+@pytest.mark.parametrize("arguments", ["[1]", "1", "true", '"go"', '"\\u00a0{}"', '"[1]"', '"{x"', '"{} x"'])
 def test_arguments_that_are_no_object_make_no_call(arguments: str) -> None:
     assert called(f'{{"name": "f", "arguments": {arguments}}}') == [Lost("the arguments of a call are no JSON object")]
+
+
+def test_arguments_in_a_string_that_are_nested_too_deeply_make_no_call() -> None:
+    body_ = Body('{"name": "f", "arguments": "{x: [[1]]}"}', True)
+    assert [*calls_in(body_, 3)] == [Call("f", '{"x":[[1]]}', mended=True)]
+    assert [*calls_in(body_, 2)] == [Lost("the arguments of a call are no JSON object")]
 
 
 def test_a_body_with_several_objects_makes_several_calls() -> None:
@@ -257,8 +361,13 @@ def test_the_input_of_a_freeform_tool_is_the_one_string_of_its_arguments() -> No
 
 def test_a_tool_may_be_named_outside_of_its_arguments() -> None:
     assert called('{"x": 1.0}', tool="f") == [Call("f", '{"x": 1.0}')]
+    assert called("{x: 1}", tool="f") == [Call("f", '{"x":1}', mended=True)]
     assert called('{"name": "g"}', tool="f") == [Call("g", "{}")]
     assert call_of("f", Body("{'x': 1}", True), 200) == Call("f", '{"x":1}', mended=True)
+    assert call_of("f", Body('{"x": 1}', True), 200, "id") == Call("f", '{"x": 1}', "id")
+    assert [*calls_in(Body("{x: [[1]]}", True), 2, "f")] == [
+        Lost("what stands in the markup of a call is no JSON object")
+    ]
     assert call_of("f", Body('{"x": 1', False), 200, "id") == Call("f", '{"x":1}', "id", mended=True)
     assert call_of(" ", Body("{}", True), 200) == Lost("the markup of a call names no tool")
     assert call_of("f", Body("[{}, {}]", True), 200) == Lost("the arguments of a call are no JSON object")
@@ -269,7 +378,7 @@ def test_a_tool_may_be_named_outside_of_its_arguments() -> None:
     "text",
     [
         *('{"a":1,}', '{"a" 1}', "{a:1}", '{"a":1 "b":2}', '{"a":NaN}', '{"a":1e999}', '{"a":"\n"}', "{", '{"a":1} x'),
-        *("[1 2]", '[{"a":1},]', "{1:2}", '{"a":1, "b"}', "[NaN]", '[{"a":1} {"b":2}]'),
+        *("[1 2]", '[{"a":1},]', "{1:2}", '{"a":1, "b"}', "[NaN]", '[{"a":1}]x', '[{"a":1} {"b":2}]'),
     ],
 )
 def test_strict_json_is_read_strictly(text: str) -> None:

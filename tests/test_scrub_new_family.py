@@ -9,6 +9,9 @@ import pytest
 from attrs import define, evolve, field
 
 from pipeline.errors import ClientError
+from pipeline.events import ToolUseBlock
+from pipeline.limits import DEFAULT_LIMITS, Limits
+from pipeline.testing import play
 from stages.scrub import TagScrubber
 from stages.scrub.families import FAMILIES
 from stages.scrub.grammar import (
@@ -27,7 +30,7 @@ from stages.scrub.grammar import (
     word,
 )
 from stages.scrub.json_body import body, objects
-from tests.canonical import TEXT, start, stop, text
+from tests.canonical import BEGIN, END, TEXT, args, start, stop, text
 from tests.scrubbing import CALL, MARKUP, PROMPT, F, Scrubbed, cuts, said
 
 NAME = re.compile(r"\w*")
@@ -145,8 +148,9 @@ def test_weak_markup_makes_a_call_only_on_demand_and_only_of_a_tool_that_is_offe
 def test_weak_markup_that_nobody_knows_is_refused() -> None:
     with pytest.raises(ClientError, match="there is no weak markup 'fence'; there is: none"):
         TagScrubber(options=evolve(PROMPT, weak=("fence",)))
-    with pytest.raises(ClientError, match="there is: bare"):
-        TagScrubber(options=evolve(PROMPT, weak=("fence",)), families=MORE)
+    other = Family(name="a", openers=("a:",), parse=bare, weak=True)
+    with pytest.raises(ClientError, match=r"there is: a, bare$"):
+        TagScrubber(options=evolve(PROMPT, weak=("fence",)), families=(*MORE, other))
 
 
 def test_a_family_may_open_reasoning_and_the_answer() -> None:
@@ -155,3 +159,83 @@ def test_a_family_may_open_reasoning_and_the_answer() -> None:
     assert More(tools={}).give(*said(whole)).content == [["a"], "b"]
     events = More().give(*said(whole)).events
     assert events[-4:-1] == [start(1, TEXT), text(1, "b"), stop(1)]
+
+
+PLACED = "<here>"
+
+
+def placed(*parts: str, tools: dict[str, Any] = TOOLS, limits: Limits = DEFAULT_LIMITS) -> list[Place]:
+    """Where a parser is told that its openers stand."""
+    places: list[Place] = []
+
+    def parse(source: Source, place: Place) -> Generator[Found | None, None, None]:
+        places.append(place)
+        yield from ()
+        raise Refused
+
+    here = Family(name="here", openers=(PLACED,), parse=parse)
+    scrubber = TagScrubber(options=PROMPT, tools=tools, limits=limits, families=(*FAMILIES, here))
+    play(scrubber, *said(*parts))
+    return places
+
+
+@pytest.mark.parametrize(
+    ("before", "line", "glued", "behind", "shown"),
+    [
+        ("", True, False, True, False),
+        (" \n", True, False, True, False),
+        ("a", False, True, False, False),
+        ("a ", False, False, False, False),
+        ("a\n", True, False, False, False),
+        ("a\n ", True, False, False, False),
+        (f"a {MARKUP}", True, False, True, False),
+        (f"a {MARKUP} ", True, False, True, False),
+        (f"a{MARKUP}b", False, True, False, False),
+        (f"<think>a</think>{MARKUP}", True, False, True, False),
+        ("<tool_call is", False, True, False, True),
+        ("<tool_call is </tool_call> a ", False, False, False, False),
+        ("<tool_call is, <tool_call is </tool_call> a ", False, False, False, True),
+        ("<tool_call is </tool_call> <tool_call is", False, True, False, True),
+    ],
+)
+def test_a_parser_is_told_where_its_opener_stands(
+    before: str, line: bool, glued: bool, behind: bool, shown: bool
+) -> None:
+    limits = Limits(json_depth=9)
+    (place,) = placed(f"{before}{PLACED}", limits=limits)
+    due = Place(opener=PLACED, line=line, glued=glued, behind=behind, shown=shown, tools=TOOLS, limits=limits)
+    assert place == due
+    assert (place.shown, place.behind) == (shown, behind)
+    assert placed(before, PLACED, limits=limits) == [due]
+
+
+def test_what_has_made_something_is_no_other_familys() -> None:
+    def first(source: Source, place: Place) -> Generator[Found | None, None, None]:
+        yield from until(source, (";",))
+        yield Call("f", "{}")
+        raise Refused
+
+    def second(source: Source, place: Place) -> Generator[Found | None, None, None]:
+        yield Call("g", "{}")
+
+    families = tuple(Family(name=parse.__name__, openers=("<x>",), parse=parse) for parse in (first, second))
+    assert More(families=families).give(*said("a<x>;bcde")).content == ["a", ("f", "{}"), "bcde"]
+
+
+def test_markup_that_makes_calls_may_open_reasoning_too() -> None:
+    def parse(source: Source, place: Place) -> Generator[Found | None, None, None]:
+        yield Call("f", "{}")
+        yield Thinking(("<y>",))
+
+    families = (Family(name="both", openers=("<x>",), parse=parse),)
+    assert More(families=families).give(*said("a<x>b<y>c")).content == ["a", ("f", "{}"), ["b"], "c"]
+
+
+def test_a_first_character_that_is_no_markup_ends_the_blanks_of_its_line() -> None:
+    assert content(f"a\n{{~~~\n{MARKUP}", evolve(PROMPT, weak=("bare",))) == ["a\n{~~~\n", F]
+
+
+def test_an_id_that_the_model_gave_differs_from_the_upstreams_own() -> None:
+    own = [start(1, ToolUseBlock("f:0", "g")), args(1, "{}"), stop(1)]
+    markup = [start(0, TEXT), text(0, "<|call|>f:0<|args|>{}<|end|>"), stop(0)]
+    assert More().give(BEGIN, *own, *markup, END).ids == ["f:0", "f:0_2"]

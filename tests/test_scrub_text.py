@@ -8,14 +8,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline.events import TextDelta
+from pipeline.events import Event, TextDelta
 from pipeline.testing import play
 from stages.scrub import TagScrubber
 from stages.scrub.code import Code
 from stages.scrub.families import FAMILIES
 from stages.scrub.openers import openers
 from stages.scrub.scanner import Kind, Scanner
-from tests.canonical import BEGIN, TEXT, start, stop, text
+from tests.canonical import BEGIN, CALL_A, REASONING, TEXT, args, start, stop, text, think
 from tests.scrubbing import CALL, HIDING, MARKUP, NATIVE, NATIVE_HIDING, PROMPT, SIZES, TOOLS, Scrubbed, cuts, said
 
 ENGLISH = (
@@ -178,6 +178,37 @@ def test_work_is_linear(kind: str, size: int) -> None:
     assert long <= 4.5 * short + 500
 
 
+def scrubber_in_text() -> TagScrubber:
+    """A scrubber that is in the middle of text."""
+    scrubber = TagScrubber(options=PROMPT, tools=TOOLS)
+    play(scrubber, [BEGIN, start(0, TEXT), text(0, "x")])
+    return scrubber
+
+
+@pytest.mark.parametrize("reads", [1, 100])
+def test_plain_text_takes_a_short_way_and_leaves_as_what_came(reads: int) -> None:
+    def work(words: str) -> int:
+        scrubber, events = scrubber_in_text(), [text(0, words) for _ in range(100)]
+        batches = [events] if reads == 1 else [[event] for event in events]
+        out: list[Any] = []
+        made = calls_made(lambda: out.extend(one for batch in batches for one in scrubber.receive(batch)))
+        assert all(one is event for one, event in zip(out, events, strict=True))
+        return made
+
+    assert 3 * work("word ") < work("a < b")
+
+
+@pytest.mark.parametrize(("block", "made"), [(CALL_A, args), (REASONING, think)])
+def test_so_do_a_calls_arguments_and_reasoning(block: Any, made: Callable[[int, str], Event]) -> None:
+    def work(index: int) -> int:
+        scrubber = scrubber_in_text()
+        play(scrubber, [stop(0), start(index, block)])
+        event = made(index, "1")
+        return calls_made(lambda: [scrubber.receive([event]) for _ in range(100)])
+
+    assert 2 * work(1) < work(5)
+
+
 def test_openers_that_begin_alike_are_told_apart() -> None:
     known = openers(FAMILIES)
     assert [token for token, _ in known.at("x<thinking>", 1)] == ["<think", "<thinking"]
@@ -216,6 +247,12 @@ def test_openers_that_begin_alike_are_told_apart() -> None:
         ("  ```\n", True),
         ("```\nx ```\n", True),
         ("```\n```\n```\n", True),
+        ("```\nx\n```~~~\n", True),
+        ("~~```\n", False),
+        ("~~~a~~~ ", True),
+        ("~~~a~~~\n", True),
+        ("<~~~\n", False),
+        ("<tool_call is~~~\n", False),
     ],
 )
 def test_code_is_told_from_text(before: str, inside: bool) -> None:

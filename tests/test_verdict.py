@@ -3,7 +3,18 @@
 import pytest
 
 from pipeline.errors import ErrorKind
-from pipeline.events import Carry, Event, Frame, MessageDelta, MessageStart, MessageStop, StopReason, StreamError, Usage
+from pipeline.events import (
+    Carry,
+    Event,
+    Frame,
+    MessageDelta,
+    MessageStart,
+    MessageStop,
+    Ping,
+    StopReason,
+    StreamError,
+    Usage,
+)
 from pipeline.outcome import Outcome, Verdict
 from pipeline.testing import EOF, check_stage, play
 from stages.verdict import VerdictStage
@@ -77,14 +88,16 @@ def test_our_estimate_is_told_from_the_upstreams_counts() -> None:
     assert (outcome.usage, outcome.estimated) == (Usage(7), False)
 
 
-@pytest.mark.parametrize("first", [[BOOM], [Carry("chat", Frame(b"{}")), BOOM]])
+@pytest.mark.parametrize(
+    "first", [[BOOM], [Carry("chat", Frame(b"{}")), BOOM], [BEGIN, BOOM], [BEGIN, Ping(), Carry("chat", Frame(b"{}")), BOOM]]
+)
 def test_an_error_that_comes_alone_is_told_from_one_behind_a_beginning(first: list[Event]) -> None:
     alone, behind = Outcome(), Outcome()
     play(VerdictStage(alone), first)
-    play(VerdictStage(behind), [BEGIN], first)
+    play(VerdictStage(behind), [start(0, TEXT)], first)
     assert (alone.begun, behind.begun) == (False, True)
     together = Outcome()
-    play(VerdictStage(together), [BEGIN, *first])
+    play(VerdictStage(together), [start(0, TEXT), *first])
     assert together == behind
 
 

@@ -75,10 +75,10 @@ class Client:
 
     async def begin(self, head: Head) -> None:
         """Send the head."""
-        self.status = head.status
         self.response.set_status(head.status)
         self.response.headers.update(head.headers)
         await self.response.prepare(self.request)
+        self.status = head.status
 
     async def write(self, data: bytes) -> None:
         """Send some of the body."""

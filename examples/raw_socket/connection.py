@@ -66,15 +66,15 @@ class Connection:
 
     async def whole(self, head: Head, body: bytes) -> None:
         """Send an answer at once."""
-        self.status = head.status
         headers = fields({**head.headers, "content-length": str(len(body))})
         content = () if self._bodiless else (h11.Data(data=body),)
         await self._wire.send(h11.Response(status_code=head.status, headers=headers), *content, h11.EndOfMessage())
+        self.status = head.status
 
     async def begin(self, head: Head) -> None:
         """Send the head of an answer."""
-        self.status = head.status
         await self._wire.send(h11.Response(status_code=head.status, headers=fields(head.headers)))
+        self.status = head.status
 
     async def write(self, data: bytes) -> None:
         """Send some of the body."""

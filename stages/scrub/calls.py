@@ -54,31 +54,32 @@ def _call(found: Mapping[str, Value], depth: int) -> Call | Lost:
     if name is None or not isinstance(name.value, str) or not name.value.strip():
         return NO_NAME
     given = next((found[key] for key in ARGUMENTS if key in found), None)
-    arguments = Value({}, "{}") if given is None else _arguments(given, depth)
+    arguments = ("{}", False) if given is None else _arguments(given, depth)
     if arguments is None:
         return NO_ARGUMENTS
-    return Call(name.value.strip(), arguments.text, mended=name.mended or arguments.mended)
+    text, mended = arguments
+    return Call(name.value.strip(), text, mended=name.mended or mended)
 
 
-def _arguments(given: Value, depth: int) -> Value | None:
-    """Arguments as an object: `null` is none, a string holds it."""
+def _arguments(given: Value, depth: int) -> tuple[str, bool] | None:
+    """The text of arguments that are an object, and whether it was mended: `null` is none, a string holds it."""
     if isinstance(given.value, dict):
-        return given
+        return given.text, given.mended
     if given.value is None or (isinstance(given.value, str) and given.value.strip() in ("", "null")):
-        return Value({}, "{}")
+        return "{}", False
     if not isinstance(given.value, str):
         return None
     text = given.value.strip(BLANK)
     try:
         if members(text)[1] == len(text):
-            return Value({}, text)
+            return text, False
     except (ValueError, RecursionError):
         pass
     try:
         inner = mend(text, depth=depth)
     except ValueError:
         return None
-    return Value(inner, _text(inner), mended=True) if isinstance(inner, dict) else None
+    return (_text(inner), True) if isinstance(inner, dict) else None
 
 
 def _text(value: Mapping[str, object]) -> str:

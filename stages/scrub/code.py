@@ -53,8 +53,6 @@ class Code:
 
     def cut(self) -> None:
         """Markup was cut out here: what follows it begins as a line does."""
-        if self.run:
-            self.settle("\n")
         self.blank = True
 
     def settle(self, behind: str) -> None:
@@ -64,12 +62,11 @@ class Code:
             return
         count = len(run)
         if self._fence:
-            same = run[0] == self._fence[0] and count >= len(self._fence)
-            if same and (self._span or (self._begins and (behind.isspace() or behind == "<"))):
+            if run.startswith(self._fence) and (self._span or (self._begins and (behind.isspace() or behind == "<"))):
                 self._fence, self._span = "", 0
         elif run[0] == "`" and self._span:
             self._span = 0 if self._span == count else self._span
         elif count >= MARKS and self._begins:
-            self._fence, self._span = run, count if run[0] == "`" else 0
+            self._fence, self._span = run, count if run.startswith("`") else 0
         elif run[0] == "`":
             self._span = count

@@ -157,7 +157,7 @@ def one_of(source: Source, tokens: tuple[str, ...], ahead: int = 0) -> Generator
         rest = source.text[source.at + ahead : source.at + ahead + longest(tokens)]
         if rest not in prefixes(tokens) or not (yield from more(source)):
             break
-    token = max((token for token in tokens if rest.startswith(token)), key=len, default="")
+    token = max((token for token in tokens if rest.startswith(token)), default="")  # the longest: they begin alike
     source.at += ahead + len(token) if token else 0
     return token
 
@@ -183,7 +183,7 @@ def is_cut(source: Source, tokens: tuple[str, ...]) -> bool:
 def until(source: Source, tokens: tuple[str, ...]) -> Generator[None, None, tuple[str, str]]:
     """Take the text up to the first of the tokens, and that token; what stands between, and which it was.
 
-    Raises `Unfinished` if none comes.
+    None of the tokens may stand in another. Raises `Unfinished` if none comes.
     """
     parts: list[str] = []
     search = alternation(tokens).search
@@ -230,7 +230,7 @@ def tag(source: Source) -> Generator[None, None, dict[str, str] | None]:
         if char == ">":
             source.at += 1
             return attributes
-        if char in "/|":
+        if char in ("/", "|"):
             if not (yield from one_of(source, ("/>", "|>"))):
                 break
             return None if char == "/" else attributes
@@ -270,7 +270,7 @@ def stray(source: Source, place: Place) -> Generator[None, None, None]:
     """A token that makes nothing, unless prose speaks of it."""
     if place.shown:
         raise Refused
-    if place.mentioned and not place.behind and (yield from peek(source)) not in ("", "\n"):
+    if place.mentioned and (yield from peek(source)) not in ("", "\n"):
         raise Refused
 
 

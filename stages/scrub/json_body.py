@@ -84,12 +84,12 @@ def _to_end(source: Source, extent: _Extent) -> Generator[None, None, bool]:
             continue
         extent.take(source, found.start())
         char = found.group()
-        if char in "{[":
+        if char in ("{", "["):
             extent.take(source, source.at + 1)
             extent.brackets.append("}" if char == "{" else "]")
             if len(extent.brackets) > extent.depth:
                 return False
-        elif char in "}]":
+        elif char in ("}", "]"):
             if extent.brackets.pop() != char:
                 return False
             extent.take(source, source.at + 1)

@@ -51,7 +51,10 @@ def mend(text: str, *, missing: int = 0, depth: int = 200) -> Any:
 
 
 def meant_object(text: str, depth: int = 200) -> str | None:
-    """The JSON text of the object that a text means, every reader's; None if it means none."""
+    """The JSON text of the object that a text means, every reader's; None if it means none.
+
+    Raises `LimitExceeded` if the text is nested more deeply than `depth`.
+    """
     try:
         value = loads(text, depth) if holds_object(text, depth) else mend(text.strip(), missing=1, depth=depth)
     except ValueError:

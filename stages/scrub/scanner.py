@@ -88,7 +88,7 @@ class Scanner:
     reasoning_open: bool = field(default=False, kw_only=True)
     limits: Limits = field(default=DEFAULT_LIMITS, kw_only=True)
     quiet: bool = field(init=False, default=False)
-    """Text stands before what comes next, and nothing is held back."""
+    """Text stands before what comes next, if nothing is held back."""
     _shown: int = field(init=False, default=0)
     """Openers that were told as text, less closers."""
     _behind: bool = field(init=False, default=True)
@@ -114,7 +114,7 @@ class Scanner:
         return self._attempt.size if self._attempt is not None else size_of(self._text)
 
     def passes(self, text: str) -> bool:
-        """Whether this is text and nothing else; then it has been told. Asked only while it is `quiet`."""
+        """Whether this is text and nothing else; then it has been told. Asked while it is `quiet` and holds nothing."""
         if self._openers.search(text) is not None:
             return False
         code = self._code
@@ -171,7 +171,7 @@ class Scanner:
         goes_on = True
         while goes_on and (self._attempt is not None or self._text):
             goes_on = self._find(out) if self._attempt is None else self._pursue(self._attempt, out)
-        self.quiet = not (self._behind or self._text or self._attempt is not None or self._closers)
+        self.quiet = not (self._behind or self._closers)
 
     def _find(self, out: list[Piece]) -> bool:
         """Tell the text up to the next markup; whether there is more to do. What may become markup is held back."""
@@ -263,9 +263,9 @@ class Scanner:
             return
         if not self._closers:
             self._shown = max(0, self._shown + (-1 if attempt.family.stray else 1))
-        self._code.passed(raw[:1])
-        self._tell(raw[:1], out)
-        self._text = raw[1:]
+        first, self._text = raw[0], raw[1:]
+        self._code.passed(first)
+        self._tell(first, out)
 
     def _tell(self, text: str, out: list[Piece]) -> None:
         """This is text, or reasoning."""

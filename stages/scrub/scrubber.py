@@ -29,6 +29,7 @@ from stages.scrub.calls import input_of
 from stages.scrub.families import FAMILIES
 from stages.scrub.gate import Fate, Progress
 from stages.scrub.grammar import Call, Family, Lost, Tools
+from stages.scrub.inplace import PlacedWriter
 from stages.scrub.scanner import Kind, Piece, Scanner
 from stages.scrub.writer import Writer
 
@@ -55,15 +56,19 @@ class TagScrubber(Stage[Event, Event]):
     ledger: Ledger = field(factory=Ledger, kw_only=True)
     limits: Limits = field(default=DEFAULT_LIMITS, kw_only=True)
     outcome: Outcome = field(factory=Outcome, kw_only=True)
+    in_place: bool = field(default=False, kw_only=True)
+    """What holds no markup passes as it came, event by event: blocks overlap, no delta is split."""
     ended: bool = field(init=False, default=False)
     _scanner: Scanner = field(init=False)
-    _writer: Writer = field(init=False)
+    _writer: Writer | PlacedWriter = field(init=False)
     _ids: CallIds = field(init=False)
-    _tape: deque[Event] | None = field(init=False, default=None)
+    _tape: deque[Event] = field(init=False, factory=deque)
     """What came and was not passed on, in order; mostly nothing."""
     _passed: int = field(init=False, default=0)
     """How much of the tape's first text was."""
-    _pieces: deque[Piece] | None = field(init=False, default=None)
+    _told_of: bool = field(init=False, default=False)
+    """Some of it was shown, under the frame that it came in."""
+    _pieces: deque[Piece] = field(init=False, factory=deque)
     """What the tape's text is made of, as far as that is certain."""
     _size: int = field(init=False, default=0)
     """Their bytes."""
@@ -78,13 +83,15 @@ class TagScrubber(Stage[Event, Event]):
     """Of the block in which plain text is passed on as it comes; -1: it is not."""
     _passes: Callable[[str], bool] = field(init=False)
     _progress: Progress = field(init=False, default=Progress.OPEN)
+    _failed: bool = field(init=False, default=False)
+    """The upstream told of its failure: what comes behind is the upstream's own affair."""
 
     def __attrs_post_init__(self) -> None:
         options = self.options
         families = gate.read(self.families, calls=bool(self.tools) and options.recover != "off", weak=options.weak)
         self._scanner = Scanner(families, tools=self.tools, reasoning_open=options.reasoning_open, limits=self.limits)
         self._passes = self._scanner.passes
-        self._writer = Writer(self.ledger)
+        self._writer = PlacedWriter(self.ledger) if self.in_place else Writer(self.ledger)
         self._ids = CallIds(NAME, "tool use", self.ledger, self.limits)
 
     @property
@@ -98,17 +105,23 @@ class TagScrubber(Stage[Event, Event]):
                 return items
             if type(event) in BESIDE and event.index == self._writer.same and not self._tape:  # type: ignore[attr-defined]  # it has one
                 return items
+        if self._failed:
+            return items
         out: list[Event] = []
-        writer = self._writer
+        writer, anywhere = self._writer, not self.in_place
         for event in items:
             if self.ended:
                 break
-            if type(event) is TextDelta and self._flow >= 0 and self._passes(event.text):
+            flow = self._flow
+            if (
+                type(event) is TextDelta
+                and (event.index == flow or (anywhere and flow >= 0))
+                and self._passes(event.text)
+            ):
                 out.append(event if event.index == self._flow else TextDelta(self._flow, event.text))
                 continue
-            if isinstance(event, TextDelta):
+            if isinstance(event, TextDelta) and (event.text or not self.in_place):
                 if event.text:
-                    self._tape = deque() if self._tape is None else self._tape
                     self._tape.append(event)
                     self._told(self._scanner.feed(event.text), out)
             elif isinstance(event, MessageDelta):
@@ -117,7 +130,7 @@ class TagScrubber(Stage[Event, Event]):
             elif isinstance(event, StreamError):
                 self._over(Progress.CUT, out)
                 writer.event(event, out)
-                self.ended = True
+                self.ended, self._failed = not self.in_place, self.in_place
             else:
                 self._beside(event, out)
             self._flow = writer.index if writer.flowing and self._scanner.quiet and not self._tape else -1
@@ -126,8 +139,9 @@ class TagScrubber(Stage[Event, Event]):
     def receive_eof(self, cause: StreamError | None = None) -> Sequence[Event]:
         out: list[Event] = []
         if not self.ended:
-            self._over(Progress.CUT, out)
-            self._writer.settle(out)
+            if not self._failed:
+                self._over(Progress.CUT, out)
+                self._writer.settle(out)
             self.ended = True
             if cause is not None:
                 out.append(cause)
@@ -148,19 +162,14 @@ class TagScrubber(Stage[Event, Event]):
         first, self._structured = not self._structured, True
         self._answered = self._to
         pieces: list[Piece] = []
-        if first and self._may_show():
+        if first and self._gate() is Fate.TEXT:  # markup of calls is text from now on
             pieces = self._scanner.reduce(gate.read(self.families, calls=False))
         self._told(pieces, out)
 
-    def _may_show(self) -> bool:
-        """Whether markup of calls is text from now on."""
-        return self._gate(Progress.OPEN) is Fate.TEXT
-
     def _told(self, pieces: list[Piece], out: list[Event]) -> None:
         """More of the text is certain."""
-        waiting = self._pieces = deque() if self._pieces is None else self._pieces
         for piece in pieces:
-            waiting.append(piece)
+            self._pieces.append(piece)
             self._size += size_of(piece.raw)
             self._to += len(piece.raw)
             if piece.kind is Kind.TEXT and not piece.raw.isspace():
@@ -177,21 +186,59 @@ class TagScrubber(Stage[Event, Event]):
 
     def _drain(self, out: list[Event]) -> None:
         """Pass on what is decided."""
-        pieces = self._pieces or deque()
-        while pieces:
-            piece = pieces[0]
+        while self._pieces:
+            piece = self._pieces[0]
             fate = self._fate(piece)
             if fate is Fate.UNDECIDED:
                 return
-            length = self._untaken(pieces)
             if fate is Fate.TEXT:
-                while pieces and _goes_with(pieces[0], piece) and self._fate(pieces[0]) is fate:
-                    length += self._untaken(pieces)
-                self._show(length, _is_thought(piece), out)
+                run = self._run(piece)
+                length = sum(len(one.raw) for one in run)
+                left = self._split(length) if self.in_place else 0
+                self._put_back(run, left)
+                self._show(length - left, _is_thought(piece), out)
             else:
+                self._untaken(piece)
                 self._cut(piece, fate, out)
-            while self._tape and not isinstance(self._tape[0], TextDelta):
+                left = 0
+            while self._tape and not _speaks(self._tape[0]):
                 self._writer.event(self._tape.popleft(), out)
+            if left:
+                return
+
+    def _run(self, piece: Piece) -> list[Piece]:
+        """The pieces that are shown with the first, so that a delta stays one; they are decided."""
+        run = [piece]
+        self._untaken(piece)
+        while self._pieces and _goes_with(self._pieces[0], piece, strays=self.in_place):
+            if self._fate(self._pieces[0]) is not Fate.TEXT:
+                break
+            run.append(self._pieces[0])
+            self._untaken(run[-1])
+        return run
+
+    def _split(self, length: int) -> int:
+        """How many of so many characters are of a delta of which the rest is not decided."""
+        if self._pieces and self._fate(self._pieces[0]) is not Fate.UNDECIDED:
+            return 0
+        end, whole = -self._passed, 0
+        for event in self._tape:
+            if isinstance(event, TextDelta):
+                end += len(event.text)
+                if end > length:
+                    break
+                whole = end
+        return length - whole
+
+    def _put_back(self, run: list[Piece], count: int) -> None:
+        """The last characters of a run are not decided after all."""
+        while count > 0:
+            piece = run.pop()
+            piece = evolve(piece, raw=piece.raw[-count:])
+            self._pieces.appendleft(piece)
+            self._size += size_of(piece.raw)
+            self._from -= len(piece.raw)
+            count -= len(piece.raw)
 
     def _fate(self, piece: Piece) -> Fate:
         if piece.kind in (Kind.TEXT, Kind.THOUGHT):
@@ -205,32 +252,32 @@ class TagScrubber(Stage[Event, Event]):
             return Fate.HIDDEN if self.options.unfinished == "hide" else Fate.TEXT
         if piece.weak and isinstance(piece.found, Call) and piece.found.name not in self.tools:
             return Fate.TEXT
-        fate = self._gate(self._progress)
+        fate = self._gate()
         if not piece.inside or fate is not Fate.CALL:
             return fate
         if self._answered > self._from:  # it went on to answer: what it weighed was a thought
             return Fate.TEXT
         return {Progress.OPEN: Fate.UNDECIDED, Progress.OVER: Fate.CALL, Progress.CUT: Fate.TEXT}[self._progress]
 
-    def _gate(self, progress: Progress) -> Fate:
+    def _gate(self) -> Fate:
+        """What becomes of markup of calls, as things stand."""
         return gate.fate(
             self.options.recover,
             self.options.residue,
             tools=bool(self.tools),
             structured=self._structured,
-            progress=progress,
+            progress=self._progress,
         )
 
-    def _untaken(self, pieces: deque[Piece]) -> int:
-        """The first piece is decided; its length."""
-        piece = pieces.popleft()
+    def _untaken(self, piece: Piece) -> None:
+        """The first piece is decided."""
+        self._pieces.popleft()
         self._size -= size_of(piece.raw)
         self._from += len(piece.raw)
-        return len(piece.raw)
 
     def _show(self, length: int, thought: bool, out: list[Event]) -> None:
         """So much is text, or reasoning; in it stays what came in the middle of it."""
-        for event in self._taken(length):
+        for event in self._taken(length, shown=True):
             if not isinstance(event, TextDelta):
                 self._writer.event(event, out)
             elif thought:
@@ -265,20 +312,25 @@ class TagScrubber(Stage[Event, Event]):
             self._recovered = True
             self.outcome.recovered += 1
 
-    def _taken(self, count: int) -> Iterator[Event]:
-        """So many characters of text off the tape, in the deltas that they came in, and what stands between them."""
-        tape = self._tape or deque()
+    def _taken(self, count: int, *, shown: bool = False) -> Iterator[Event]:
+        """So many characters of text off the tape, in the deltas that they came in, and what stands between them.
+
+        Of a delta that is taken in parts, the first that is shown is the one that its frame tells.
+        """
         while count > 0:
-            event = tape.popleft()
+            event = self._tape.popleft()
             if isinstance(event, TextDelta):
                 begin, end = self._passed, self._passed + count
                 self._passed = 0
                 if end < len(event.text):
-                    tape.appendleft(event)
+                    self._tape.appendleft(event)
                     self._passed = end
                 text = event.text[begin:end]
                 count -= len(text)
-                event = event if len(text) == len(event.text) else TextDelta(event.index, text)
+                if len(text) < len(event.text):
+                    origin = None if self._told_of else event.origin
+                    self._told_of = (self._told_of or shown) and self._passed > 0
+                    event = TextDelta(event.index, text, origin=origin)
             yield event
 
     def _fitting(self, event: MessageDelta) -> MessageDelta:
@@ -288,11 +340,16 @@ class TagScrubber(Stage[Event, Event]):
         return event
 
 
+def _speaks(event: Event) -> bool:
+    """Whether this is some of the visible text."""
+    return isinstance(event, TextDelta) and event.text != ""
+
+
 def _is_thought(piece: Piece) -> bool:
     """What it is where it is shown: reasoning, not text."""
     return piece.inside or piece.kind is Kind.THOUGHT
 
 
-def _goes_with(piece: Piece, before: Piece) -> bool:
-    """Whether it may be shown in one with the piece before it, so that a delta stays one."""
-    return piece.kind is not Kind.STRAY and _is_thought(piece) == _is_thought(before)
+def _goes_with(piece: Piece, before: Piece, *, strays: bool) -> bool:
+    """Whether it may be shown in one with the piece before it."""
+    return (strays or piece.kind is not Kind.STRAY) and _is_thought(piece) == _is_thought(before)

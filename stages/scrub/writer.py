@@ -39,7 +39,7 @@ class _Own(Enum):
     THOUGHT = auto()
 
 
-class _Gap(Enum):
+class Gap(Enum):
     """What stands before the text that comes next; blanks are kept until that is certain."""
 
     START = auto()  # the beginning of the message
@@ -71,7 +71,7 @@ class Writer:
     """The start of a text block of which nothing was written yet, nor cut out."""
     _later: list[Event] = field(init=False, factory=list)
     """Events of no block that came meanwhile."""
-    _gap: _Gap = field(init=False, default=_Gap.START)
+    _gap: Gap = field(init=False, default=Gap.START)
     _spoken: bool = field(init=False, default=False)
     """Some text was written."""
     _blanks: list[TextDelta] = field(init=False, factory=list)
@@ -81,7 +81,7 @@ class Writer:
     @property
     def behind_markup(self) -> bool:
         """Nothing but blanks stands between markup and what comes next."""
-        return self._gap is _Gap.MARKUP
+        return self._gap is Gap.MARKUP
 
     @property
     def held(self) -> int:
@@ -90,13 +90,13 @@ class Writer:
 
     def text(self, delta: TextDelta, out: list[Event]) -> None:
         """Text for the reader."""
-        if self._gap is not _Gap.NONE:
+        if self._gap is not Gap.NONE:
             if delta.text.isspace():
                 self._blanks.append(delta)
                 return
-            if self._gap is _Gap.MARKUP and not self._spoken:
+            if self._gap is Gap.MARKUP and not self._spoken:
                 self._blanks.clear()
-                delta = _stripped(delta)
+                delta = TextDelta(delta.index, delta.text.lstrip())
             self._fill(out)
         self._spoken = True
         self._say(delta, out)
@@ -113,7 +113,7 @@ class Writer:
             self._open(_Own.THOUGHT, BlockStart(self._next, ReasoningBlock()), out)
             self._start = None
             self._catch_up(out)
-        self._gap = _Gap.NONE
+        self._gap = Gap.NONE
         out.append(ReasoningDelta(self.index, self._trail + said))
         self._trail = text[len(said) :]
 
@@ -128,8 +128,7 @@ class Writer:
         self._blanks.clear()
         self._trail = ""
         self._start = None
-        self._gap = _Gap.MARKUP
-        self.flowing = False
+        self._gap = Gap.MARKUP
         self._catch_up(out)
 
     def event(self, event: Event, out: list[Event]) -> None:
@@ -144,7 +143,7 @@ class Writer:
 
     def settle(self, out: list[Event]) -> None:
         """Nothing more is written: what waits is, if it is ever to be."""
-        if self._gap is _Gap.START:
+        if self._gap is Gap.START:
             self._fill(out)
         self._blanks.clear()
         self._close(out)
@@ -158,7 +157,7 @@ class Writer:
             self.flowing = False
             return
         self.settle(out)
-        self._gap = _Gap.NONE
+        self._gap = Gap.NONE
         index = self._indexes[event.index] = self._begin()
         self.same = index if event.index == index else -1
         out.append(event if event.index == index else BlockStart(index, event.block))
@@ -167,7 +166,7 @@ class Writer:
         if (index := self._indexes.get(event.index, event.index)) != TEXT:
             out.append(event if event.index == index else BlockStop(index, event.complete))
             return
-        if self._start is not None and self._gap is not _Gap.MARKUP:  # nothing else was in it
+        if self._start is not None and self._gap is not Gap.MARKUP:  # nothing else was in it
             self._fill(out)
             self._open_text(out)
         if self._own is _Own.TEXT and self.index == event.index:
@@ -192,7 +191,7 @@ class Writer:
 
     def _fill(self, out: list[Event]) -> None:
         """Write the blanks that waited: text follows them, and stands before them."""
-        blanks, self._blanks, self._gap = self._blanks, [], _Gap.NONE
+        blanks, self._blanks, self._gap = self._blanks, [], Gap.NONE
         for delta in blanks:
             self._say(delta, out)
 
@@ -225,11 +224,6 @@ class Writer:
     def _catch_up(self, out: list[Event]) -> None:
         out.extend(self._later)
         self._later.clear()
-
-
-def _stripped(delta: TextDelta) -> TextDelta:
-    text = delta.text.lstrip()
-    return delta if text == delta.text else TextDelta(delta.index, text)
 
 
 _STEPS: dict[type[Event], Callable[[Writer, Any, list[Event]], None]] = {  # each takes the class it stands at

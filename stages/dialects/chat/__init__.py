@@ -5,7 +5,7 @@ from typing import Any
 
 from attrs import frozen
 
-from pipeline.dialect import RequestFacts
+from pipeline.dialect import RequestFacts, Returner
 from pipeline.events import Event, Frame, StreamError
 from pipeline.ledger import Ledger
 from pipeline.limits import Limits
@@ -17,6 +17,7 @@ from stages.dialects.chat import body, errors, request
 from stages.dialects.chat.encode import ChatEncoder
 from stages.dialects.chat.normalize import DONE, ChatNormalizer
 from stages.dialects.chat.offered import callable_tools, offered_tools, wants_usage
+from stages.dialects.chat.returned import ChatReturner
 
 
 @frozen
@@ -57,6 +58,10 @@ class Chat:
     def encoder(self, *, facts: RequestFacts, ledger: Ledger, limits: Limits) -> Stage[Event, Frame]:
         """Fresh, for one stream of answers in this dialect."""
         return ChatEncoder(facts=facts, ledger=ledger)
+
+    def returner(self, *, facts: RequestFacts, ledger: Ledger, limits: Limits) -> Returner:
+        """Fresh, for one stream that goes to a client of this dialect."""
+        return ChatReturner(facts=facts, ledger=ledger)
 
     def read_body(self, body_: bytes, *, facts: RequestFacts, ledger: Ledger, limits: Limits) -> Message:
         """The message of a whole answer. Raises `UpstreamError` if it is none."""

@@ -103,6 +103,8 @@ class Calls:
     _by_place: dict[int | str, Call] = field(init=False, factory=dict)
     _by_id: dict[tuple[str, str], Call] = field(init=False, factory=dict)
     """The last call of an id and a name, or of an id alone."""
+    _ended: int = field(init=False, default=0)
+    """So many calls were ended by a finish."""
     _unfinished: list[Call] = field(init=False, factory=list)
     """The calls that may not be whole."""
     _halves: Halves = field(init=False, factory=Halves)
@@ -131,6 +133,8 @@ class Calls:
         if fragment.id and not call.id:
             call.id = fragment.id
             self._by_id[call.id, ""] = call
+        elif fragment.id not in ("", call.id):
+            self.ledger.record("ChatNormalizer", "tool_calls[].id", "ignored", "the call has another id")
         if fragment.name and (not call.name or self._goes_on(call, fragment.name)):
             call.name += fragment.name
         elif fragment.name not in ("", call.name):
@@ -161,7 +165,8 @@ class Calls:
         if complete and not all(call.name for call in self._order):
             raise UpstreamError("a tool call came without a name", code="nameless_tool_call")
         halves = dict(self._halves.rest())
-        for call in self._order:
+        ending, self._ended = self._order[self._ended :], len(self._order)
+        for call in ending:
             if call.index < 0 and call.name:
                 self._begin(call, out)
             if call.index < 0:
@@ -188,7 +193,7 @@ class Calls:
     def _call_of(self, fragment: Fragment) -> Call | None:
         """The call that a fragment belongs to, a new one if need be; None for a fragment that says nothing."""
         if fragment.place is not None:
-            call = self._by_place.get(fragment.place)
+            call = self._by_place.get(fragment.place) or self._placeless(fragment)
             if call is None or self._is_other(call, fragment):
                 return self._known(fragment) or self._new(fragment)
             return call
@@ -202,6 +207,12 @@ class Calls:
             goes_on = last is not None and last.name == fragment.name and fragment.text and not fragment.begins
             return last if goes_on else self._new(fragment)
         return self._only(fragment)
+
+    def _placeless(self, fragment: Fragment) -> Call | None:
+        """The only call, if it came without a place, which text alone tells now."""
+        if fragment.id or fragment.name or len(self._order) != 1 or self._order[0].place is not None:
+            return None
+        return self._order[0]
 
     def _is_other(self, call: Call, fragment: Fragment) -> bool:
         """Whether a fragment on the place of `call` is another call's."""

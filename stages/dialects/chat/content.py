@@ -1,6 +1,6 @@
 """What a delta says: text in its several forms, reasoning in its many spellings."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, Final, Literal
 
 from attrs import define, field
@@ -34,6 +34,41 @@ READ = frozenset(
 
 BESIDE = frozenset({"citations", "images", "related_questions", "search_results"})
 """Members of a chunk that say something for the reader (Perplexity, xAI)."""
+
+SILENT: Final = frozenset(
+    {
+        *("id", "object", "created", "model", "choices", "usage", "error", "x_groq", "base_resp", "type", "message"),
+        *(
+            "system_fingerprint",
+            "service_tier",
+            "provider",
+            "obfuscation",
+            "timings",
+            "request_id",
+            "nonce",
+            "p",
+            "time_info",
+        ),
+        *("prompt_filter_results", "input_sensitive", "output_sensitive", "input_sensitive_type", "__verbose"),
+        *("output_sensitive_type", "output_sensitive_int", "sensitive_type", "metadata", "cost", "code", "status"),
+    }
+)
+"""Members of a chunk that are read, or say nothing of the answer."""
+
+SILENT_BESIDE: Final = frozenset(
+    {
+        *("index", "delta", "message", "finish_reason", "usage", "stop_reason", "matched_stop", "stop_sequence"),
+        *("native_finish_reason", "content_filter_results", "content_filter_offsets", "token_ids", "error"),
+    }
+)
+"""The same of a choice."""
+
+NAMING: Final = frozenset({"type", "index", "id", "format"})
+DETAIL: Final = frozenset({"text", "summary", "data", "signature"})
+"""What names a reasoning detail, and what it says."""
+
+FORMS: Final[dict[str, type]] = {"annotations": list, "function_call": dict, "stop_sequence": str}
+"""What some members of a delta are."""
 
 TELLING_MORE: Final = frozenset({*BESIDE, "error", "x_groq", "base_resp"})
 """Members of a chunk that make it more than its delta."""
@@ -125,6 +160,8 @@ def pieces_of(delta: Mapping[str, Any], ledger: Ledger, *, whole: bool = False) 
             pieces.append(("text", part))
         elif kind in ("text", "output_text"):
             pieces.append(("text", _text(part.get("text"))))
+            if part.get("text") and not pieces[-1][1]:
+                ledger.record("ChatNormalizer", "content[].text", "ignored", "no text")
         elif kind in ("thinking", "reasoning"):
             inner = part.get("thinking") or part.get("summary") or part.get("text")
             pieces.append(("reasoning", _text(inner)))
@@ -158,9 +195,34 @@ def unread_members(delta: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     for name in delta.keys() - READ:
         if delta[name]:
             yield f"choices[].delta.{name[:64]}", "no event carries it"
+    for name, form in FORMS.items():
+        if (said := delta.get(name)) and not isinstance(said, form):
+            yield f"choices[].delta.{name}", "not in a form that is known"
+    words = set()
     for name in REASONING:
-        if isinstance(said := delta.get(name), dict) and said.get("signature"):
+        said = delta.get(name)
+        if isinstance(said, dict) and said.get("signature"):
             yield f"choices[].delta.{name}.signature", OPAQUE
+        elif isinstance(said, str):
+            words.add(said)
+        elif said and not isinstance(said, dict):
+            yield f"choices[].delta.{name}", "not in a form that is known"
+    if len(words - {""}) > 1:
+        yield "choices[].delta.reasoning", "two members say different things, and the first is read"
+    for detail in _list(delta.get("reasoning_details")):
+        if not isinstance(detail, dict) or (unread(detail, NAMING) and not DETAIL & detail.keys()):
+            yield "choices[].delta.reasoning_details[]", "not in a form that is known"
+
+
+def unread(members: Mapping[str, Any], silent: Collection[str]) -> list[str]:
+    """The names of the members that say something and are not read."""
+    return [name[:64] for name in members.keys() - silent if members[name]]
+
+
+def note_unread(members: Mapping[str, Any], silent: Collection[str], prefix: str, ledger: Ledger) -> None:
+    """Record the members that say something and are not read."""
+    for name in unread(members, silent):
+        ledger.record("ChatNormalizer", f"{prefix}{name}", "dropped", "no event carries it")
 
 
 def word_of(value: Any, ledger: Ledger, limits: Limits) -> str:

@@ -40,12 +40,14 @@ from pipeline.stage import Stage
 from pipeline.template import Template
 from stages.dialects.chat.calls import Call, Calls
 from stages.dialects.chat.content import (
-    BESIDE,
     REASONING,
+    SILENT,
+    SILENT_BESIDE,
     Repeats,
     detailed_reasoning,
     details_of,
     items_of,
+    note_unread,
     pieces_of,
     reasoning_of,
     said_alone,
@@ -215,8 +217,7 @@ class ChatNormalizer(Stage[Frame, Event]):
         silent = self._text < 0 and self._reasoning < 0 and self._refusal < 0 and not len(self._calls)
         if choices and not isinstance(choices, list):
             self.ledger.record("ChatNormalizer", "choices", "ignored", "no list")
-            choices = None
-        for at, choice in enumerate(choices or ()):
+        for at, choice in enumerate(choices if isinstance(choices, list) else ()):
             if self.ended:
                 break
             if not isinstance(choice, dict):
@@ -227,9 +228,7 @@ class ChatNormalizer(Stage[Frame, Event]):
                 self._choice(choice, at, silent, frame, out)
                 if (reason := finish_of(choice, self.ledger)) and not failing:
                     self._finish(reason, out)
-        for name in BESIDE & chunk.keys():
-            if chunk[name]:
-                self.ledger.record("ChatNormalizer", name, "dropped", "no event carries it")
+        note_unread(chunk, SILENT, "", self.ledger)
 
     def _choice(self, choice: Mapping[str, Any], at: int, silent: bool, frame: Frame, out: list[Event]) -> None:
         due, other = ("message", "delta") if self.whole else ("delta", "message")
@@ -250,8 +249,7 @@ class ChatNormalizer(Stage[Frame, Event]):
             sequence = choice.get(name)
             if isinstance(sequence, str) and sequence and (name == "stop_sequence" or not is_ending(sequence)):
                 self._stop_sequence = sequence
-        if choice.get("logprobs"):
-            self.ledger.record("ChatNormalizer", "choices[].logprobs", "dropped", "no event carries them")
+        note_unread(choice, SILENT_BESIDE, "choices[].", self.ledger)
 
     def _delta(self, delta: Mapping[str, Any], at: int, frame: Frame, out: list[Event]) -> None:
         """One delta in the order that holds within it: reasoning, text, refusal, calls."""
@@ -338,7 +336,9 @@ class ChatNormalizer(Stage[Frame, Event]):
 
     def _count(self, usage: Any) -> None:
         """The last counts win; zeros behind counts are none."""
-        if usage and isinstance(usage, dict):
+        if usage and not isinstance(usage, dict):
+            self.ledger.record("ChatNormalizer", "usage", "ignored", "no object")
+        elif usage:
             counted = usage_of(usage, self._usage)
             if self._usage is None or counted != Usage():
                 self._usage = counted

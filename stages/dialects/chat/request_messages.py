@@ -7,7 +7,7 @@ from attrs import evolve, frozen
 
 from pipeline import envelope
 from pipeline.events import ToolKind
-from pipeline.jsontext import dumps, loads
+from pipeline.jsontext import dumps, value_of
 from pipeline.ladder import Ladder, Rule
 from pipeline.media import to_url
 from pipeline.request import (
@@ -206,7 +206,7 @@ class MessageWriter:
     def _text(self, turn: Turn) -> str | list[JSON]:
         """An assistant's text: one string, but as it came where it came in this dialect."""
         if not self.native:
-            return contiguous(turn.parts)
+            return contiguous(self._shown(part) for part in turn.parts)
         content: list[JSON] = []
         for part in turn.parts:
             if "part" in part.private:
@@ -215,15 +215,17 @@ class MessageWriter:
                 content.extend(self._parts((part,)))
         return _content(content)
 
+    def _shown(self, part: Part) -> Part:
+        """The part; one that only the client's dialect has without its text, unless it is degraded to it."""
+        if not isinstance(part, ServerPart) or self.ladder.follow(part.loss.row, part.loss.where) is Rule.DEGRADE:
+            return part
+        return evolve(part, text="")
+
     def _other(self, part: Part, message: JSON, sealed: bool) -> None:
         """What of an assistant's turn is neither text nor call nor refusal; `sealed`: an envelope is among it."""
         if isinstance(part, ReasoningPart):
             if sealed or not self.native:  # else it goes back as it came, with what else is private
                 self._reasoning(part, message)
-        elif isinstance(part, ServerPart) and not self.native:
-            shown = "\n\n".join(piece["text"] for piece in self._server(part) if piece.get("type") == "text")
-            if shown:
-                message["content"] = f"{message['content']}\n\n{shown}" if message["content"] else shown
         elif isinstance(part, TextPart):
             self.own(part, {})
         elif not isinstance(part, ToolUsePart | RefusalPart | ServerPart):
@@ -246,7 +248,7 @@ class MessageWriter:
     def _opened(self, part: ReasoningPart) -> Mapping[str, Any] | None:
         """What of an assistant's message is in an envelope that this provider sealed."""
         sealed = envelope.open(part.opaque, upstream=self.options.upstream, text=part.text)
-        piece = None if sealed is None else _loads(sealed.blob)
+        piece = None if sealed is None else value_of(sealed.blob)
         return piece if isinstance(piece, Mapping) else None
 
     def _reasoning(self, part: ReasoningPart, message: JSON) -> None:
@@ -294,13 +296,6 @@ def _told(details: list[Any], text: str) -> list[Any]:
         {**detail, "text": text} if isinstance(detail, dict) and "signature" in detail and text else detail
         for detail in details
     ]
-
-
-def _loads(text: str) -> Any:
-    try:
-        return loads(text)
-    except ValueError:
-        return None
 
 
 def _name(turn: Turn) -> JSON:

@@ -7,7 +7,7 @@ block that it sent, also where a client of another dialect cannot tell one kind 
 
 from typing import Any
 
-from pipeline.jsontext import dumps, loads
+from pipeline.jsontext import dumps, value_of
 
 MEMBERS = {"thinking": "signature", "redacted_thinking": "data"}
 """Where the blob stands in a block of each type."""
@@ -22,10 +22,7 @@ def block_of(signature: str, text: str = "") -> dict[str, Any] | None:
     """The block that a signature carries, with the text that it was signed for; None if it carries none."""
     if not signature.startswith("{"):
         return None
-    try:
-        block = loads(signature)
-    except ValueError:
-        return None
+    block = value_of(signature)
     if not isinstance(block, dict) or not isinstance(block.get(MEMBERS.get(str(block.get("type")), "")), str):
         return None
     return {"type": block["type"], "thinking": text, **block} if block["type"] == "thinking" else block

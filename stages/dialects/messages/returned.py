@@ -76,10 +76,9 @@ class MessagesReturner:
     _over: bool = field(init=False, default=False)
     """The terminal has come."""
 
-    @property
-    def moved(self) -> bool:
-        """No frame can go back unseen: indexes are redone, or the end was told."""
-        return self._moved or bool(self._told)
+    def passes(self, frame: Origin, event: Event) -> bool:
+        """More of a block goes back unseen, unless indexes are redone, or the end was told."""
+        return not (self._moved or self._told)
 
     def missing(self) -> None:
         """Frames were left out."""
@@ -90,7 +89,7 @@ class MessagesReturner:
         if isinstance(events[-1], MessageStop | StreamError):
             self._over = True
             return [*self._end(), frame]
-        if self._over or (not self.moved and PLACED.isdisjoint(map(type, events))):
+        if self._over or (not (self._moved or self._told) and PLACED.isdisjoint(map(type, events))):
             return (frame,)
         said = _said(frame)
         back = self._back(frame, said, events)

@@ -5,7 +5,7 @@ from typing import Any
 
 from attrs import frozen
 
-from pipeline.dialect import RequestFacts
+from pipeline.dialect import RequestFacts, Returner
 from pipeline.errors import UpstreamError
 from pipeline.events import Event, Frame, StreamError
 from pipeline.jsontext import loads
@@ -19,6 +19,7 @@ from stages.dialects.responses import body, errors, request
 from stages.dialects.responses.encode import ResponsesEncoder
 from stages.dialects.responses.normalize import DONE, ResponsesNormalizer
 from stages.dialects.responses.offered import callable_tools, echo_of, offered_tools
+from stages.dialects.responses.returned import ResponsesReturner
 
 
 @frozen
@@ -59,6 +60,10 @@ class Responses:
     def encoder(self, *, facts: RequestFacts, ledger: Ledger, limits: Limits) -> Stage[Event, Frame]:
         """Fresh, for one stream of answers in this dialect."""
         return ResponsesEncoder(facts=facts, ledger=ledger)
+
+    def returner(self, *, facts: RequestFacts, ledger: Ledger, limits: Limits) -> Returner:
+        """Fresh, for one stream that goes to a client of this dialect."""
+        return ResponsesReturner(facts=facts, ledger=ledger)
 
     def read_body(self, answer: bytes, *, facts: RequestFacts, ledger: Ledger, limits: Limits) -> Message:
         """The message of a whole answer. Raises `UpstreamError` if it is none."""

@@ -139,6 +139,11 @@ def failed(response: Mapping[str, Any]) -> StreamError:
     return StreamError(ErrorKind.API, f"the upstream ended the response as {word}", word, word != "cancelled")
 
 
+def unfinished(status: str) -> StreamError:
+    """A response that came whole is not at its end: it was asked for too early, or is a background's."""
+    return StreamError(ErrorKind.CUT, f"the upstream's answer is not finished: it is {status}", status, True)
+
+
 def read_error(body: Any, status: int) -> StreamError:
     """The error of an HTTP answer: `status`, and what its body says (None if nothing).
 

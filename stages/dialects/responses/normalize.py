@@ -15,7 +15,7 @@ from pipeline.limits import DEFAULT_LIMITS, Limits
 from pipeline.payload import payloads
 from pipeline.stage import Stage
 from stages.dialects.responses.calls import CALL_KINDS, CallItem
-from stages.dialects.responses.errors import error_in, failed
+from stages.dialects.responses.errors import error_in, failed, unfinished
 from stages.dialects.responses.items import NAME, STAGE, MessageItem, ReasoningItem, Writer
 from stages.dialects.responses.output import Output
 from stages.dialects.responses.usage import usage_of
@@ -31,7 +31,7 @@ TERMINALS: dict[str, str] = {
     "response.failed": "failed",
     "response.cancelled": "cancelled",
 }
-"""The events that end a stream, and the status that each stands for where the response has none."""
+"""The events that end a stream, and the status that each stands for where the response tells no end."""
 
 FAILED: Final = frozenset({"failed", "cancelled"})
 
@@ -45,7 +45,8 @@ STOP_REASONS: dict[str, StopReason] = {
 }
 """Why a response is incomplete. A reason that is not here is a limit too, and is recorded."""
 
-TOLD: Final = frozenset({*TERMINALS.values(), "queued", "in_progress"})
+TOLD: Final = frozenset(TERMINALS.values())
+UNFINISHED: Final = frozenset({"queued", "in_progress"})
 
 
 @define
@@ -111,7 +112,7 @@ class ResponsesNormalizer(Stage[Frame, Event]):
     def whole(self, response: Mapping[str, Any]) -> Sequence[Event]:
         """The events of a response that came as a whole, by the same rules."""
         out: list[Event] = []
-        self._terminal(response, "completed", out)
+        self._alone(response, out)
         return out
 
     def _goes_on(self, event: Any, out: list[Event]) -> bool:
@@ -156,7 +157,7 @@ class ResponsesNormalizer(Stage[Frame, Event]):
         elif (error := error_in(event, frame.name)) is not None:
             self._fail(error, out)
         elif isinstance(event, dict) and event.get("object") == "response":
-            self._terminal(event, "completed", out)
+            self._alone(event, out)
         elif not kind:
             self.ledger.record(STAGE, "frame", "ignored", "JSON that is no event")
 
@@ -239,18 +240,29 @@ class ResponsesNormalizer(Stage[Frame, Event]):
             item.kind = CALL_KINDS["custom_tool_call"]
         return item
 
+    def _alone(self, response: Mapping[str, Any], out: list[Event]) -> None:
+        """A response with no event around it: nothing else says whether it has ended."""
+        status = _string(response, "status")
+        self._terminal(response, status if status in UNFINISHED else "completed", out)
+
     def _terminal(self, response: Mapping[str, Any], stands_for: str, out: list[Event]) -> None:
         """The end: what the response tells and no event told, and how it ended."""
         self._begin(response, out)
-        status = response.get("status")
-        status = status if status in TOLD else stands_for
+        says = _string(response, "status")
+        status = says if says in TOLD else stands_for
         output = response.get("output")
         for item, told in self._output.match(output if isinstance(output, list) else ()):
             item.snapshot(told, out)
-            item.done(told, out)
+            if status not in UNFINISHED or told.get("status") == "completed":
+                item.done(told, out)
         if status in FAILED or (response.get("error") and status != "completed"):
             self._fail(failed(response), out)
             return
+        if status in UNFINISHED:
+            self._fail(unfinished(status), out)
+            return
+        if says in UNFINISHED:
+            self.ledger.record(STAGE, "status", "translated", f"an answer that is {says} ends the turn")
         if status != "incomplete":
             self._output.check()
         for item in self._output.items:
@@ -270,8 +282,6 @@ class ResponsesNormalizer(Stage[Frame, Event]):
             if reason is None:
                 self.ledger.record(STAGE, "incomplete_details.reason", "translated", "an unknown one is a limit")
             return reason or StopReason.MAX_TOKENS
-        if status != "completed":
-            self.ledger.record(STAGE, "status", "translated", f"an answer that is {status} ends the turn")
         if self._writer.called:
             return StopReason.TOOL_USE
         return StopReason.REFUSAL if self._writer.refused else StopReason.END_TURN

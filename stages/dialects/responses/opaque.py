@@ -8,7 +8,7 @@ member back as it was, its id and its blob together.
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pipeline.jsontext import dumps, loads
+from pipeline.jsontext import dumps, value_of
 
 JOINT = "\n\n"
 """What stands between two parts of a reasoning text."""
@@ -31,11 +31,8 @@ def item_of(signature: str) -> dict[str, Any] | None:
     """The reasoning item that a signature carries, or None if it carries none."""
     if not signature.startswith("{"):
         return None
-    try:
-        item = loads(signature)
-    except ValueError:
-        return None
-    return {"type": "reasoning", **item} if proof_of(item) else None
+    item = value_of(signature)
+    return {"type": "reasoning", **item} if isinstance(item, dict) and proof_of(item) else None
 
 
 def reasoning_item(name: str, member: str, texts: Sequence[str], blob: str = "") -> dict[str, Any]:

@@ -8,7 +8,7 @@ from attrs import frozen
 
 from pipeline import envelope
 from pipeline.events import ToolKind
-from pipeline.jsontext import dumps, loads
+from pipeline.jsontext import dumps, value_of
 from pipeline.ladder import Ladder, Rule
 from pipeline.media import to_url
 from pipeline.request import (
@@ -218,7 +218,7 @@ class ItemWriter:
             yield {"type": "reasoning", **part.private.get("item", {})}
             return
         sealed = envelope.open(part.opaque, upstream=self.options.upstream, text=part.text)
-        piece = None if sealed is None else _loads(sealed.blob)
+        piece = None if sealed is None else value_of(sealed.blob)
         if isinstance(piece, Mapping):
             yield {"type": "reasoning", "summary": [], **piece}
         else:
@@ -234,13 +234,6 @@ class ItemWriter:
         if part.kind is ToolKind.CUSTOM:
             return self.own(part, {"type": "custom_tool_call", **call, "input": text})
         return self.own(part, {"type": "function_call", **call, "arguments": text if text.strip() else "{}"})
-
-
-def _loads(text: str) -> Any:
-    try:
-        return loads(text)
-    except ValueError:
-        return None
 
 
 def _marked(content: list[JSON]) -> list[JSON]:

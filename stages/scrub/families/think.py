@@ -13,7 +13,7 @@ PROSE = (*BLANKS.replace("\n", ""), *".,;:!?)]}\"'", "")
 def _think(closer: str, source: Source, place: Place) -> Generator[Found | None, None, None]:
     if (yield from tag(source)) is None:
         return
-    if not (place.line or place.behind) and (yield from peek(source)) in PROSE:
+    if not place.line and (yield from peek(source)) in PROSE:
         raise Refused
     yield Thinking((closer,))
 

@@ -1,0 +1,249 @@
+"""The items of the server's in a Responses stream that goes back: where each is, and what was told of it."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
+
+from attrs import define, field
+
+from pipeline.events import (
+    ArgumentsDelta,
+    BlockStart,
+    BlockStop,
+    Event,
+    ReasoningDelta,
+    RefusalDelta,
+    TextDelta,
+    ToolUseBlock,
+)
+from pipeline.ledger import Ledger
+from stages.dialects.responses.kept import (
+    DELTA,
+    EVENTS,
+    OF_PARTS,
+    PART,
+    PART_DONE,
+    Kept,
+    Text,
+    output_of,
+    restated_part,
+    silent,
+)
+from stages.dialects.responses.opaque import JOINT
+from stages.dialects.responses.written import ARGUMENTS, INPUT, OUTPUT_TEXT, RAW, REFUSAL, SUMMARY, Json, Words
+
+STAGE: Final = "ResponsesReturner"
+ADDED: Final = "response.output_item.added"
+ITEM_DONE: Final = "response.output_item.done"
+
+TEXTS: Final = (TextDelta, RefusalDelta, ReasoningDelta, ArgumentsDelta)
+WORDS: Final[dict[type[Event], Words]] = {
+    TextDelta: OUTPUT_TEXT,
+    RefusalDelta: REFUSAL,
+    ReasoningDelta: SUMMARY,
+    ArgumentsDelta: ARGUMENTS,
+}
+"""What a delta is written as where the server wrote none of its kind."""
+
+
+ITEMS: Final[dict[str, Json]] = {
+    **{words.type: {"type": words.type} for words in (ARGUMENTS, INPUT)},
+    **{words.type: {"type": "reasoning", "summary": []} for words in (RAW, SUMMARY)},
+    **{words.type: {"type": "message", "role": "assistant"} for words in (OUTPUT_TEXT, REFUSAL)},
+}
+"""What an item is that nobody announced, by the text that is told of it."""
+
+
+@define
+class Keeper:
+    """What the client was told of each item, at which place."""
+
+    ledger: Ledger
+    missed: bool = field(init=False, default=False)
+    """Frames were left out."""
+    moved: bool = field(init=False, default=False)
+    """Items are placed anew."""
+    next: int = field(init=False, default=0)
+    """The place of the next item."""
+    items: list[Kept] = field(init=False, factory=list)
+    blocks: dict[int, Kept] = field(init=False, factory=dict)
+    """The items of the events' blocks."""
+    _known: dict[Any, Kept] = field(init=False, factory=dict)
+    """The items by the server's place, and by their ids."""
+
+    @property
+    def finals(self) -> dict[int, Json]:
+        """The items that have ended, by their places."""
+        return {kept.place: kept.final for kept in self.items if kept.final is not None}
+
+    def passes(self, said: Json) -> bool:
+        """Take note of more of a text that is known; whether it is that."""
+        step, words = EVENTS.get(str(said.get("type")), ("", None))
+        kept = self.of(said)
+        if step != DELTA or words is None or kept is None:
+            return False
+        kept.text_of(said, words).pieces.append(_string(said.get("delta")))
+        return True
+
+    def told(self, said: Json, made: Sequence[Event], events: Sequence[Event]) -> Json | None:
+        """What is told where the server tells `said`, of whose events `made` these are left; None if nothing is."""
+        kind = str(said.get("type"))
+        if kind == ADDED:
+            return self._added(said, made, events)
+        if kind == ITEM_DONE:
+            return self._item_done(said, made, events)
+        if kind in EVENTS:
+            return self._text(said, made, events)
+        return _placed(said, self.of(said))
+
+    def of(self, said: Mapping[str, Any]) -> Kept | None:
+        """The item that an event is of."""
+        place, item = said.get("output_index"), said.get("item")
+        name = item.get("id") if isinstance(item, dict) else said.get("item_id")
+        found = self._known.get(place) if isinstance(place, int) else None
+        return found or (self._known.get(name) if isinstance(name, str) else None)
+
+    def _keep(self, said: Mapping[str, Any], item: Json, events: Iterable[Event]) -> Kept:
+        """A new item of the server's. A call whose beginning was left out is left out."""
+        theirs, name = said.get("output_index"), item.get("id")
+        kept = Kept(theirs if isinstance(theirs, int) and not self.moved else self.next, item)
+        unknown = {event.index for event in events if isinstance(event, ArgumentsDelta | BlockStop)}
+        started = {event.index for event in events if isinstance(event, BlockStart)}
+        if kept.words is not None and unknown - started - self.blocks.keys():
+            self._leave(kept)
+        else:
+            self.next = max(self.next, kept.place + 1)
+        self.items.append(kept)
+        self._known |= {key: kept for key in (theirs, name) if isinstance(key, int | str)}
+        return kept
+
+    def _leave(self, kept: Kept) -> None:
+        """It is told nowhere: what comes behind it moves up."""
+        kept.gone = self.moved = True
+        self.next = min(self.next, kept.place)
+
+    def _own(self, kept: Kept, events: Iterable[Event]) -> None:
+        self.blocks.update((event.index, kept) for event in events if isinstance(event, BlockStart))
+
+    def _added(self, said: Json, made: Sequence[Event], events: Sequence[Event]) -> Json | None:
+        item = _object(said.get("item"))
+        kept = self._keep(said, item, events)
+        self._own(kept, events)
+        was, now = _call(made), _call(events)
+        if was is not None and now is None:
+            self._leave(kept)
+        if was is not None and now is not None:
+            kept.names |= {"name": now.name} if now.name != was.name else {}
+            kept.names |= {"call_id": now.id} if now.id != was.id else {}
+        back = _placed(said, kept)
+        return back if back is None or not kept.names else {**back, "item": {**item, **kept.names}}
+
+    def _text(self, said: Json, made: Sequence[Event], events: Sequence[Event]) -> Json | None:
+        """An event of a text."""
+        step, words = EVENTS[said["type"]]
+        part = _object(said.get("part"))
+        words = words or OF_PARTS.get(str(part.get("type")))
+        kept = self.of(said)
+        if kept is None and words is not None:
+            kept = self._keep(said, {"id": said.get("item_id"), **ITEMS[words.type]}, events)
+        if kept is not None:
+            self._own(kept, events)
+        back = _placed(said, kept)
+        if back is None and spoken(events):
+            self.ledger.record(STAGE, "text", "dropped", "its item had ended")
+        if back is None or kept is None or words is None:
+            return back
+        text = kept.text_of(said, words)
+        if step == PART:
+            text.announced = part
+            return back
+        was, now = spoken(made), spoken(events)
+        if step == DELTA:
+            return {**back, **_more(text, said, was, now)}
+        text.changed = text.changed or was != now
+        text.closed = text.closed or step == PART_DONE or text.announced is None
+        rest = now if text.pieces else now.removeprefix(JOINT)
+        if step == PART_DONE:
+            return {**back, "part": restated_part(text, part, rest, doubted=self.missed)}
+        names = {name: value for name, value in kept.names.items() if name in said}
+        return {**restated_part(text, back, rest, doubted=self.missed), **names}
+
+    def _item_done(self, said: Json, made: Sequence[Event], events: Sequence[Event]) -> Json | None:
+        item = _object(said.get("item"))
+        kept = self.of(said) or self._keep(said, item, events)
+        self._own(kept, events)
+        back = _placed(said, kept)
+        if back is None:
+            return None
+        rest = spoken(events)
+        if rest != spoken(made):
+            for text in [*kept.texts.values()][-1:]:
+                text.changed = True
+        kept.final = kept.restated(item, rest, doubted=self.missed)
+        return {**back, "item": kept.final}
+
+    def output(self, told: Sequence[Any], new: Mapping[int, Json], *, retold: bool) -> list[Any]:
+        """The output of the response, as it was really told, with the items that are `new`.
+
+        `retold`: what only the terminal would tell was told before it.
+        """
+        out: dict[int, Any] = {}
+        for at, item in enumerate(told):
+            name = _object(item).get("id")
+            kept = (self._known.get(name) if isinstance(name, str) else None) or self._known.get(at)
+            if kept is None and not retold:
+                out[self.next + at] = item
+            elif kept is not None and not kept.gone:
+                out[kept.place] = kept.final or kept.restated(item, "", doubted=self.missed)
+        if new and not told:
+            out |= self.finals
+        return output_of([*{**out, **new}.items()])
+
+
+def _more(text: Text, said: Json, was: str, now: str) -> Json:
+    """What is told of a delta, of which note is taken; that two parts are joined is not told."""
+    told = _string(said.get("delta"))
+    if now == was:
+        text.pieces.append(told)
+        return {}
+    joint = was.removesuffix(told) if told else ""
+    new = now.removeprefix(joint)
+    text.pieces.append(new)
+    text.changed = True
+    return {"delta": new, **silent(said)}
+
+
+def spot_of(kept: Kept, event: Event) -> Json:
+    """Where more of an item's text belongs: to its last text of the kind."""
+    where = {"item_id": kept.item.get("id"), "output_index": kept.place}
+    if kept.words is not None:
+        return where
+    words = WORDS[type(event)]
+    at = max((at for (_, at), text in kept.texts.items() if text.words is words), default=len(kept.texts))
+    return {**where, words.index: at}
+
+
+def _placed(said: Json, kept: Kept | None) -> Json | None:
+    """An event at the place of its item; None if that was left out, or has ended."""
+    if kept is None:
+        return said
+    if kept.gone or kept.ended:
+        return None
+    return {**said, "output_index": kept.place} if "output_index" in said else said
+
+
+def spoken(events: Iterable[Event]) -> str:
+    """The texts of events."""
+    return "".join(event.text for event in events if isinstance(event, TEXTS))
+
+
+def _call(events: Iterable[Event]) -> ToolUseBlock | None:
+    blocks = (event.block for event in events if isinstance(event, BlockStart))
+    return next((block for block in blocks if isinstance(block, ToolUseBlock)), None)
+
+
+def _string(value: Any) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def _object(value: Any) -> Json:
+    return value if isinstance(value, dict) else {}

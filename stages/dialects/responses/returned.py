@@ -1,0 +1,307 @@
+"""A Responses stream for a Responses client: frames go back as they came; what was changed is patched and restated."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
+
+from attrs import define, field
+
+from pipeline.dialect import NO_REQUEST, RequestFacts
+from pipeline.events import (
+    BlockStart,
+    BlockStop,
+    Carry,
+    Event,
+    Frame,
+    MessageDelta,
+    MessageStart,
+    MessageStop,
+    Origin,
+    Ping,
+    StopReason,
+    StreamError,
+)
+from pipeline.jsontext import dumps
+from pipeline.ledger import Ledger
+from stages.dialects.responses.encode import INCOMPLETE
+from stages.dialects.responses.errors import failed_error
+from stages.dialects.responses.keeper import ITEM_DONE, TEXTS, WORDS, Keeper, spoken, spot_of
+from stages.dialects.responses.kept import (
+    DELTA,
+    EVENTS,
+    Kept,
+    NewItems,
+    framed,
+    output_of,
+    said_in,
+)
+from stages.dialects.responses.normalize import LIFE, TERMINALS
+from stages.dialects.responses.usage import usage_object
+from stages.dialects.responses.written import Json
+
+SPEAKING: Final = ("message", "reasoning")
+"""The items that are ended before an error. A call is not, nor is the work of a tool that the provider runs."""
+COMMENT: Final = Frame(b"", raw=b": keep-alive\n\n")
+"""The keep-alive before the first event, which must be the response's."""
+
+
+@define
+class ResponsesReturner:
+    """While nothing was changed, every frame goes back as it came, whatever law it breaks.
+
+    From the first change on, frames are numbered anew, and items placed anew once one was put in. A frame that was
+    changed keeps every member that nobody changed; what repeats it (the ends of a text, of its part, of its item, the
+    terminal) is restated from what was really told.
+    """
+
+    facts: RequestFacts = field(default=NO_REQUEST, kw_only=True)
+    ledger: Ledger = field(factory=Ledger, kw_only=True)
+    _changed: bool = field(init=False, default=False)
+    _last: Frame | None = field(init=False, default=None)
+    """The last frame that went back as it came, and how many did."""
+    _count: int = field(init=False, default=0)
+    _number: int = field(init=False, default=0)
+    """The number of the next frame, once something was changed."""
+    _response: Json | None = field(init=False, default=None)
+    """The response as it was last told."""
+    _named: Json = field(init=False, factory=dict)
+    """What was changed of it."""
+    _keeper: Keeper = field(init=False)
+    _new: NewItems = field(init=False)
+    _parted: int = field(init=False, default=-1)
+    """The frame of which a part was written."""
+    _retold: bool = field(init=False, default=False)
+    """What the terminal alone would tell was told anew before it."""
+    _end: MessageDelta | None = field(init=False, default=None)
+    """How the message ended, if that was told apart from its frame."""
+    _over: bool = field(init=False, default=False)
+    """The terminal has come."""
+
+    @_keeper.default
+    def _of_ledger(self) -> Keeper:
+        return Keeper(self.ledger)
+
+    @_new.default
+    def _of_facts(self) -> NewItems:
+        return NewItems(facts=self.facts, ledger=self.ledger)
+
+    def passes(self, frame: Origin, event: Event) -> bool:
+        """More of a text goes back while nothing was changed; note is taken of it, since it is repeated later."""
+        if self._changed:
+            return False
+        if not self._keeper.passes(said_in(frame)):
+            return False
+        self._last, self._count = frame, self._count + 1
+        return True
+
+    def missing(self) -> None:
+        """Frames were left out."""
+        self._change()
+        self._keeper.missed = True
+
+    def unchanged(self, frame: Origin, events: Sequence[Event]) -> Sequence[Frame]:
+        """A frame goes back as it came, but for its number and place, and what it repeats."""
+        said = {} if self._over or not frame.data else said_in(frame)
+        self._over = self._over or isinstance(events[-1], MessageStop | StreamError)
+        return self._back(frame, said, self._told(said, events, events)) if said else (frame,)
+
+    def changed(self, frame: Origin | None, events: Sequence[Event]) -> Sequence[Frame]:
+        """What is left of a frame is written with its other members, what no frame made is written anew."""
+        self._change()
+        said = {} if frame is None else said_in(frame)
+        if frame is None or not said:
+            return [written for event in events for written in self._anew(event)]
+        out: list[Frame] = []
+        left = [event for event in events if not self._put(event, said, out)]
+        if not left:
+            return out
+        kind, known = said.get("type"), self._keeper.of(said) is not None
+        if kind in TERMINALS:
+            return [*out, *self._last_frame(frame, said, left)]
+        whole = kind == ITEM_DONE and not known and spoken(left) != spoken(frame.made)
+        again = frame.number == self._parted and EVENTS.get(str(kind), ("",))[0] != DELTA
+        self._parted = frame.number
+        if whole or again or isinstance(left[-1], StreamError):
+            self._retold = self._retold or whole
+            return [*out, *(written for event in left for written in self._anew(event))]
+        return [*out, *self._back(frame, said, self._told(said, frame.made, left))]
+
+    def failed(self, error: StreamError) -> Sequence[Frame]:
+        """What is open ends, but for a call: that one was cut, and a client would run it. Then the response failed."""
+        self._change()
+        self._over = True
+        out = [] if self._response is not None else [*self._anew(MessageStart("", ""))]
+        cut = self._new.cut(self._number, self._keeper.next)
+        self._number += len(cut)
+        out += cut
+        for kept in self._keeper.items:
+            if kept.final is None and not kept.gone and kept.item.get("type") in SPEAKING:
+                out += self._close(kept, "incomplete")
+        return [*out, self._ending("failed", None, error=failed_error(error))]
+
+    def idle(self) -> Sequence[Frame]:
+        """The dialect's keep-alive, which is numbered; a comment before the first event."""
+        if self._response is None:
+            return (COMMENT,)
+        self._change()
+        return (self._write("keepalive", {}),)
+
+    def _change(self) -> None:
+        """Something is changed: from here on frames are numbered anew."""
+        if not self._changed:
+            self._changed = True
+            number = None if self._last is None else said_in(self._last).get("sequence_number")
+            self._number = number + 1 if isinstance(number, int) else self._count
+
+    def _back(self, frame: Frame, said: Json, back: Json | None) -> Sequence[Frame]:
+        """The frame as it goes back, if it does."""
+        if back is None:
+            return ()
+        if not self._changed:
+            self._last, self._count = frame, self._count + 1
+            return (frame,)
+        if "sequence_number" in back:
+            back = {**back, "sequence_number": self._number}
+        self._number += 1
+        if back == said:
+            return (frame,)
+        return (Frame(dumps(back), str(back.get("type")).encode() if frame.name else b""),)
+
+    def _write(self, kind: str, members: Mapping[str, Any]) -> Frame:
+        """An event of ours."""
+        said = {"type": kind, "sequence_number": self._number, **members}
+        self._number += 1
+        return framed(said)
+
+    def _told(self, said: Json, made: Sequence[Event], events: Sequence[Event]) -> Json | None:
+        """What is told where the server tells `said`, of whose events `made` these are left; None if nothing is."""
+        kind = str(said.get("type"))
+        if kind in LIFE:
+            return self._life(said, made, events)
+        if kind in TERMINALS:
+            return self._terminal(said, made, events) if self._changed else said
+        return self._keeper.told(said, made, events)
+
+    def _life(self, said: Json, made: Sequence[Event], events: Sequence[Event]) -> Json:
+        for was, now in zip(made, events, strict=False):
+            if isinstance(was, MessageStart) and isinstance(now, MessageStart):
+                self._named |= {"id": now.id} if now.id != was.id else {}
+                self._named |= {"model": now.model} if now.model != was.model else {}
+        if not isinstance(response := said.get("response"), dict):
+            return said
+        self._response = {**response, **self._named}
+        self._new.adopt(self._response)
+        return {**said, "response": self._response}
+
+    def _last_frame(self, frame: Origin, said: Json, left: list[Event]) -> Sequence[Frame]:
+        """The terminal, or a part of it: what only it would tell is told before it, if that was changed."""
+        content = [event for event in left if isinstance(event, (BlockStart, BlockStop, *TEXTS))]
+        out: list[Frame] = []
+        made = {id(event) for event in frame.made}
+        if not all(id(event) in made for event in content):
+            self._retold = True
+            out = [written for event in content for written in self._anew(event)]
+        self._end = next((event for event in left if isinstance(event, MessageDelta)), self._end)
+        if not isinstance(left[-1], MessageStop | StreamError):
+            return out
+        self._over = True
+        ended = [*([] if self._end is None else [self._end]), left[-1]]
+        return [*out, *self._back(frame, said, self._told(said, frame.made, ended))]
+
+    def _terminal(self, said: Json, made: Sequence[Event], events: Sequence[Event]) -> Json:
+        """The terminal, restated."""
+        if not isinstance(response := said.get("response"), dict):
+            return said
+        told = response.get("output")
+        output = self._keeper.output(told if isinstance(told, list) else [], self._new.finals, retold=self._retold)
+        back = {**said, "response": {**response, **self._named, "output": output}}
+        was, now = _end_of(made), _end_of(events)
+        if now is not None and was is not None:
+            if now.usage is not None and now.usage != was.usage:
+                counts = response.get("usage")
+                back["response"]["usage"] = {**(counts if isinstance(counts, dict) else {}), **usage_object(now.usage)}
+            if now.stop_reason is not was.stop_reason and _why(now) != _why(was):
+                status, why = _status(now)
+                back["type"] = f"response.{status}"
+                back["response"] |= {"status": status, "incomplete_details": why}
+        error = events[-1]
+        if isinstance(error, StreamError) and not any(error is one for one in made):
+            back["response"]["error"] = failed_error(error)
+        return back
+
+    def _put(self, event: Event, said: Json, out: list[Frame]) -> bool:
+        """Write an event of an item of ours; whether it is one. Its frame's other members are kept, but for where."""
+        if isinstance(event, BlockStart) or not self._new.holds(getattr(event, "index", -1)):
+            return False
+        written = self._new.put(event, self._number, self._keeper.next)
+        self._number, self._keeper.next = self._number + len(written), self._new.next_place
+        if written and isinstance(event, TEXTS) and EVENTS.get(str(said.get("type")), ("",))[0] == DELTA:
+            written[-1] = framed({**said, **said_in(written[-1])})
+        out += written
+        return True
+
+    def _anew(self, event: Event) -> Sequence[Frame]:
+        """An event that no frame made."""
+        out: list[Frame] = []
+        if isinstance(event, MessageStart | BlockStart):
+            self._keeper.moved = self._keeper.moved or isinstance(event, BlockStart)
+            out += self._new.put(event, self._number, self._keeper.next)
+            self._number, self._keeper.next = self._number + len(out), self._new.next_place
+            if isinstance(event, MessageStart) and out:
+                self._response = said_in(out[0])["response"]
+        elif isinstance(event, MessageDelta):
+            self._end = event
+        elif isinstance(event, MessageStop):
+            self._over = True
+            end = self._end or MessageDelta(StopReason.END_TURN)
+            status, why = _status(end)
+            out.append(self._ending(status, end, incomplete_details=why))
+        elif isinstance(event, StreamError):
+            out += self.failed(event)
+        elif isinstance(event, Ping):
+            out += self.idle()
+        elif isinstance(event, Carry):
+            said = said_in(event.frame)
+            out += self._back(event.frame, said, said)
+        elif not self._put(event, {}, out):
+            self._kept_anew(event, out)
+        return out
+
+    def _kept_anew(self, event: Event, out: list[Frame]) -> None:
+        """An event that no frame made, of an item of the server's."""
+        kept = self._keeper.blocks.get(getattr(event, "index", -1))
+        if kept is None or kept.final is not None or kept.gone:
+            self.ledger.record("ResponsesReturner", type(event).__name__, "dropped", "its block is not open")
+        elif isinstance(event, BlockStop):
+            out += self._close(kept, "completed" if event.complete else "incomplete")
+        elif isinstance(event, TEXTS):
+            said = spot_of(kept, event)
+            text = kept.text_of(said, WORDS[type(event)] if kept.words is None else kept.words)
+            text.pieces.append(event.text)
+            text.changed = True
+            out.append(self._write(f"{text.words.event}.delta", {**said, "delta": event.text, **text.words.beside}))
+        else:
+            self.ledger.record("ResponsesReturner", type(event).__name__, "dropped", "Responses cannot show it here")
+
+    def _close(self, kept: Kept, status: str) -> list[Frame]:
+        return [self._write(kind, members) for kind, members in kept.closing(status)]
+
+    def _ending(self, status: str, end: MessageDelta | None, **members: Any) -> Frame:
+        """A terminal of ours."""
+        output = self._keeper.finals | self._new.finals
+        usage = {"usage": usage_object(end.usage)} if end is not None and end.usage is not None else {}
+        told = {**(self._response or {}), "status": status, "output": output_of([*output.items()]), **usage, **members}
+        return self._write(f"response.{status}", {"response": told})
+
+
+def _end_of(events: Iterable[Event]) -> MessageDelta | None:
+    return next((event for event in events if isinstance(event, MessageDelta)), None)
+
+
+def _why(end: MessageDelta) -> str | None:
+    return INCOMPLETE.get(end.stop_reason)
+
+
+def _status(end: MessageDelta) -> tuple[str, Json | None]:
+    """The status of a response that ended so, and why it is incomplete."""
+    why = _why(end)
+    return ("completed", None) if why is None else ("incomplete", {"reason": why})

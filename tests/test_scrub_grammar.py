@@ -1,0 +1,225 @@
+"""stages.scrub.grammar: the small steps that parsers are built from, at every cut."""
+
+import re
+from collections.abc import Callable, Generator
+from functools import partial
+from typing import Any
+
+import pytest
+
+from stages.scrub.families.deepseek import spellings
+from stages.scrub.grammar import (
+    Refused,
+    Source,
+    Unfinished,
+    behind_blanks,
+    fence,
+    is_cut,
+    more,
+    one_of,
+    peek,
+    second,
+    skip,
+    tag,
+    until,
+    word,
+)
+from tests.scrubbing import SIZES, cuts
+
+TOKENS = ("ab", "abc", "b")
+LETTERS = re.compile(r"[a-z]+")
+
+Step = Callable[[Source], Generator[Any, None, Any]]
+
+
+def stepped(step: Step, text: str, size: int = 1000) -> tuple[Any, str]:
+    """What a step gives, or raises, and what it leaves of a text that comes in pieces."""
+    source, parts = Source("<", 1), cuts(text, size)
+    steps = step(source)
+    try:
+        while True:
+            next(steps)
+            if parts:
+                source.feed(parts.pop(0))
+            source.over = not parts
+    except StopIteration as end:
+        return end.value, source.text[source.at :] + "".join(parts)
+    except (Refused, Unfinished) as error:
+        return type(error), ""
+
+
+def at_every_size(step: Step, text: str) -> tuple[Any, str]:
+    """The same at every cut."""
+    first = stepped(step, text)
+    for size in SIZES:
+        assert stepped(step, text, size) == first
+    return first
+
+
+@pytest.mark.parametrize(
+    ("text", "given", "left"), [("", "", ""), ("a", "a", "a"), (" a", " ", " a"), ("\n", "\n", "\n")]
+)
+def test_the_next_character_is_seen_and_not_taken(text: str, given: str, left: str) -> None:
+    assert at_every_size(peek, text) == (given, left)
+
+
+@pytest.mark.parametrize(
+    ("text", "given", "left"), [("", "", ""), ("a", "a", "a"), (" \t\r\na b", "a", "a b"), (" \n ", "", "")]
+)
+def test_blanks_are_taken(text: str, given: str, left: str) -> None:
+    assert at_every_size(skip, text) == (given, left)
+
+
+@pytest.mark.parametrize(
+    ("text", "given", "left"),
+    [
+        ("", "", ""),
+        ("x", "", "x"),
+        ("a", "", "a"),
+        ("ab", "ab", ""),
+        ("abd", "ab", "d"),
+        ("abcd", "abc", "d"),
+        ("ba", "b", "a"),
+        (" ab", "", " ab"),
+    ],
+)
+def test_the_longest_token_is_taken_or_nothing(text: str, given: str, left: str) -> None:
+    assert at_every_size(partial(one_of, tokens=TOKENS), text) == (given, left)
+
+
+@pytest.mark.parametrize(
+    ("text", "given", "left"),
+    [
+        ("ab", "ab", ""),
+        (" \n abcd", "abc", "d"),
+        ("  ad", "", "  ad"),
+        ("  x", "", "  x"),
+        ("  ", "", "  "),
+        ("", "", ""),
+        ("  a", "", ""),
+        ("abx", "ab", "x"),
+        ("   b  a", "b", "  a"),
+        ("x  a", "", "x  a"),
+    ],
+)
+def test_a_token_is_taken_with_the_blanks_before_it_also_one_that_the_end_cut(text: str, given: str, left: str) -> None:
+    assert at_every_size(partial(behind_blanks, tokens=TOKENS), text) == (given, left)
+
+
+def test_a_message_may_end_within_a_token() -> None:
+    assert is_cut(Source("xa", 1, over=True), TOKENS)
+    assert is_cut(Source("x", 1, over=True), TOKENS)
+    assert not is_cut(Source("xa", 1), TOKENS)
+    assert not is_cut(Source("xd", 1, over=True), TOKENS)
+    assert not is_cut(Source("xabc", 1, over=True), ("abc",))
+
+
+@pytest.mark.parametrize(
+    ("text", "given", "left"),
+    [
+        ("abcd", ("", "abc"), "d"),
+        ("dabc", ("", "d"), "abc"),
+        ("xx abc d", ("xx ", "abc"), " d"),
+        ("acc abc", ("acc ", "abc"), ""),
+        ("ab ad", ("ab a", "d"), ""),
+        ("a a", Unfinished, ""),
+        ("", Unfinished, ""),
+    ],
+)
+def test_text_is_taken_up_to_a_token(text: str, given: Any, left: str) -> None:
+    assert at_every_size(partial(until, tokens=("abc", "d")), text) == (given, left)
+
+
+@pytest.mark.parametrize(
+    ("text", "given", "left"),
+    [
+        ("", "", ""),
+        ("a", "a", ""),
+        ("abc ", "abc", " "),
+        ("1", Refused, ""),
+        (" a", Refused, ""),
+        ("a" * 5, "a" * 5, ""),
+        ("a" * 5 + ".", "a" * 5, "."),
+        ("a" * 6, Refused, ""),
+    ],
+)
+def test_a_word_is_of_one_kind_and_no_longer_than_its_bound(text: str, given: Any, left: str) -> None:
+    assert at_every_size(partial(word, pattern=LETTERS, most=5), text) == (given, left)
+
+
+def test_a_word_has_at_most_256_characters() -> None:
+    step = partial(word, pattern=LETTERS)
+    assert stepped(step, "a" * 256) == ("a" * 256, "")
+    assert stepped(step, "a" * 257) == (Refused, "")
+
+
+@pytest.mark.parametrize(
+    ("text", "given", "left"),
+    [
+        (">x", {}, "x"),
+        (" \n>x", {}, "x"),
+        ("|>x", {}, "x"),
+        (" |>x", {}, "x"),
+        ("/>x", None, "x"),
+        (" />x", None, "x"),
+        (" a='b'>x", {"a": "b"}, "x"),
+        (' a = "b>"\n c-d.e=\'"\' >x', {"a": "b>", "c-d.e": '"'}, "x"),
+        (' a=""/>x', None, "x"),
+        (' a=""|>x', {"a": ""}, "x"),
+        ("a>", Refused, ""),
+        ("", Refused, ""),
+        (" ", Refused, ""),
+        ("/x", Refused, ""),
+        ("/ >", Refused, ""),
+        ("|x", Refused, ""),
+        (" a>", Refused, ""),
+        (" a b>", Refused, ""),
+        (" a=b>", Refused, ""),
+        (" a='b", Refused, ""),
+        (" a='b'", Refused, ""),
+        (" a='b'c='d'>", Refused, ""),
+        (" 1='b'>", Refused, ""),
+        (" X='b'>", {"X": "b"}, ""),
+    ],
+)
+def test_a_tag_has_attributes_in_quotes_and_nothing_else(text: str, given: Any, left: str) -> None:
+    assert at_every_size(tag, text) == (given, left)
+
+
+@pytest.mark.parametrize(
+    ("text", "given", "left"),
+    [
+        ("```json\n {x", "{", "{x"),
+        ("```\n{", "{", "{"),
+        ("``` {", "{", "{"),
+        ("```", "", ""),
+        ("``{", Refused, ""),
+        ("x", Refused, ""),
+    ],
+)
+def test_a_fence_is_taken_with_its_line(text: str, given: Any, left: str) -> None:
+    assert at_every_size(fence, text) == (given, left)
+
+
+@pytest.mark.parametrize(
+    ("text", "given"), [("{a", "a"), ("{ \n a", "a"), ("{{", "{"), ("{", Unfinished), ("{  ", Unfinished)]
+)
+def test_the_second_character_is_seen_behind_blanks(text: str, given: Any) -> None:
+    assert at_every_size(second, text) == (given, "" if given is Unfinished else text)
+
+
+def test_more_is_waited_for_until_there_is_some() -> None:
+    source = Source("a")
+    waiting = more(source)
+    assert next(waiting) is None
+    source.feed("")
+    assert next(waiting) is None
+    source.feed("b")
+    with pytest.raises(StopIteration) as end:
+        next(waiting)
+    assert end.value.value is True
+
+
+def test_a_token_of_deepseeks_has_eight_spellings() -> None:
+    bars, joints = ("｜", "|"), ("▁", "_", " ", "\\_")
+    assert set(spellings("a", "b")) == {f"<{bar}a{joint}b{bar}>" for bar in bars for joint in joints}
