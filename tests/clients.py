@@ -49,6 +49,10 @@ CALLED = {
 """What the kit cannot think of by itself: Codex's freeform tool, which these upstreams are offered as a function, is
 called with a program, not with any string."""
 
+ITS_OWN = "failed to flush rollout after emitting terminal turn event"
+"""What Codex warns of when it ends its thread before it has written down the turn's end, in a race with itself: the
+turn is complete by then. It says so over OpenAI's own servers too."""
+
 MANY = 10
 """So many requests for one turn are no hang: the client was told of each failure and asks again."""
 
@@ -97,6 +101,8 @@ def judged(case: Case, said: JSON) -> Verdict:
     if said["outcome"] in ("harness-error", "proxy-down") or said.get("dialects_seen") != [case.upstream]:
         return Verdict("not run", False, why)
     if not case.violation:
+        if said["outcome"] == "ok-with-errors" and all(ITS_OWN in line for line in said["errors"]):
+            return Verdict("green (its own warning)", True, why)
         return Verdict("green" if said["green"] else said["outcome"], said["green"], why)
     if said["timed_out"]:
         again = max(said["requests"]["tool"], said["requests"]["final"]) > MANY

@@ -5,7 +5,8 @@ it asks again.
 """
 
 import json
-from collections.abc import AsyncIterable, Mapping
+from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from contextlib import asynccontextmanager
 from typing import Any
 
 import anthropic
@@ -14,6 +15,7 @@ import pytest
 from attrs import field, frozen
 
 from examples.gateway.config import Config
+from examples.raw_socket.connection import Connection
 from tests.test_proxy_openai import ASKED
 from tests.upstreams import (
     EVERY_HOST,
@@ -21,6 +23,7 @@ from tests.upstreams import (
     SCRIPTS,
     Host,
     Script,
+    Server,
     listening,
     openai_sdk,
     over,
@@ -34,7 +37,13 @@ pytestmark = [
     EVERY_HOST,
     pytest.mark.filterwarnings("ignore:Async generator:ResourceWarning"),  # the SDK's, left to the collector
 ]
-CLIENTS = ("messages", "chat", "responses")
+QUESTIONS: dict[str, dict[str, Any]] = {
+    "messages": {"model": "m", "max_tokens": 64, "messages": [QUESTION]},
+    "chat": ASKED["/chat/completions"],
+    "responses": ASKED["/responses"],
+}
+CLIENTS = [*QUESTIONS]
+Ask = Callable[[bool], Awaitable[Any]]
 
 
 @frozen
@@ -260,48 +269,60 @@ async def drained(chunks: AsyncIterable[Any]) -> None:
         pass
 
 
-async def caught(client: str, url: str, streams: bool) -> Any:
-    """The exception that the SDK raises, allowed to ask twice."""
-    if client == "messages":
-        async with sdk(url) as asking:
-            with pytest.raises(anthropic.APIStatusError) as theirs:
-                await asking.with_options(max_retries=1).messages.create(
-                    model="m", max_tokens=64, messages=[QUESTION], stream=streams
-                )
-        return theirs.value
-    async with openai_sdk(url) as openais:
-        again = openais.with_options(max_retries=1)
-        path = "/chat/completions" if client == "chat" else "/responses"
-        create: Any = again.chat.completions.create if client == "chat" else again.responses.create
-        with pytest.raises(openai.APIStatusError) as ours:
-            await create(**ASKED[path], stream=streams)
-        return ours.value
+@asynccontextmanager
+async def asking(client: str, url: str) -> AsyncIterator[Ask]:
+    """What asks with the SDK, allowed to ask twice, and gives the exception that it raises."""
+    async with sdk(url) as messages, openai_sdk(url) as openais:
+        create: Any = messages.with_options(max_retries=1).messages.create
+        if client == "chat":
+            create = openais.with_options(max_retries=1).chat.completions.create
+        elif client == "responses":
+            create = openais.with_options(max_retries=1).responses.create
+
+        async def ask(streams: bool) -> Any:
+            with pytest.raises((anthropic.APIStatusError, openai.APIStatusError)) as raised:
+                await create(**QUESTIONS[client], stream=streams)
+            return raised.value
+
+        yield ask
+
+
+def answering(dialect: str, rows: Iterator[Row]) -> Server:
+    """An upstream that answers as one row after the other says; what it is asked again is answered alike."""
+    said: list[Row] = []
+
+    async def answer(server: Server, client: Connection) -> None:
+        if len(server.asked) == 1:
+            said.append(next(rows))
+        row = said[-1]
+        more = {"retry_after_ms": "1", "x_request_id": "req-9", "location": "/elsewhere"}
+        refusal = refusing(row.statuses.get(dialect, row.status), row.body(dialect), **more)
+        await refusal.answer(server, client)
+
+    return Server(answer)
 
 
 @pytest.mark.parametrize("script", SCRIPTS)
 @pytest.mark.parametrize("client", CLIENTS)
-@pytest.mark.parametrize("name", [*ROWS])
-async def test_each_class_of_error_is_told_in_the_clients_words(
-    host: Host, script: Script, client: str, name: str
-) -> None:
-    row = ROWS[name]
-    due = row.told[client]
-    status, body = row.statuses.get(script.dialect, row.status), row.body(script.dialect)
-    more = {"retry_after_ms": "1", "x_request_id": "req-9", "location": "/elsewhere"}
-    server = refusing(status, body, **more)
-    async with over(host, server, dialect=script.dialect) as url:
-        error = await caught(client, url, streams=len(name) % 2 == 0)
-    answer = error.response.json()
-    said = answer["error"]
-    assert (error.status_code, said["type"], type(error).__name__) == (due.status, due.type, due.raised)
-    if client == "messages":
-        assert answer["type"] == "error"
-    else:
-        assert said.keys() == {"message", "type", "param", "code"}
-        assert said["code"] == (None if due.theirs and script.dialect == "messages" else due.code)
-    assert error.request_id == "req-9"
-    assert error.response.headers["retry-after-ms"] == "1"
-    assert len(server.asked) == (2 if row.again else 1)
+async def test_each_class_of_error_is_told_in_the_clients_words(host: Host, script: Script, client: str) -> None:
+    server = answering(script.dialect, iter(ROWS.values()))
+    async with over(host, server, dialect=script.dialect) as url, asking(client, url) as ask:
+        for at, (name, row) in enumerate(ROWS.items()):
+            due = row.told[client]
+            server.asked.clear()
+            error = await ask(at % 2 == 0)
+            answer = error.response.json()
+            said = answer["error"]
+            assert (error.status_code, said["type"], type(error).__name__) == (due.status, due.type, due.raised), name
+            if client == "messages":
+                assert answer["type"] == "error"
+            else:
+                assert said.keys() == {"message", "type", "param", "code"}
+                code = None if due.theirs and script.dialect == "messages" else due.code
+                assert said["code"] == code, name
+            assert error.request_id == "req-9"
+            assert error.response.headers["retry-after-ms"] == "1"
+            assert len(server.asked) == (2 if row.again else 1), name
 
 
 @pytest.mark.parametrize("script", SCRIPTS)
@@ -313,16 +334,16 @@ async def test_an_error_behind_the_beginning_is_told_in_the_clients_stream(
     server = playing(script.hello, script.error)
     async with over(host, server, dialect=script.dialect) as url:
         if client == "responses":
-            async with openai_sdk(url) as asking:
-                events = [event async for event in await asking.responses.create(**ASKED["/responses"], stream=True)]
+            async with openai_sdk(url) as talking:
+                events = [event async for event in await talking.responses.create(**ASKED["/responses"], stream=True)]
             assert events[-1].type == "response.failed"
             failure = events[-1].response.error
             assert failure is not None
             code = "x" if script.dialect == client else "server_error"  # its own words pass as they came
             assert (failure.code, failure.message) == (code, "out of memory")
         elif client == "chat":
-            async with openai_sdk(url) as asking:
-                chunks = await asking.chat.completions.create(**ASKED["/chat/completions"], stream=True)
+            async with openai_sdk(url) as talking:
+                chunks = await talking.chat.completions.create(**ASKED["/chat/completions"], stream=True)
                 with pytest.raises(openai.APIError, match="out of memory") as ours:
                     await drained(chunks)
             assert ours.value.type == "server_error"
@@ -342,8 +363,8 @@ async def test_an_upstream_that_cannot_be_reached_is_told_in_the_clients_words(
 ) -> None:
     async with listening(playing()) as gone:
         pass
-    async with host(Config(port=0, dialect=script.dialect, upstream=gone)) as url:
-        error = await caught(client, url, streams=True)
+    async with host(Config(port=0, dialect=script.dialect, upstream=gone)) as url, asking(client, url) as ask:
+        error = await ask(True)
     said = error.response.json()["error"]
     assert error.status_code == 502
     assert said["type"] == ("api_error" if client == "messages" else "server_error")
