@@ -59,7 +59,7 @@ def test_so_long_may_be_a_name_and_an_id(most: int) -> None:
 
 def test_behind_markup_that_was_too_long_the_line_goes_on() -> None:
     limits = Limits(held_bytes=60)
-    whole = f'{OPENER}{{"{"a" * 60}'
+    whole = f'{OPENER}{{"{"a" * 55}'
     assert scrubbed(*cuts(whole, 10), f"~~~\n{MARKUP}", limits=limits).content == [f"{whole}~~~\n", F]
 
 
