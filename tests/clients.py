@@ -51,7 +51,7 @@ called with a program, not with any string."""
 
 ITS_OWN = "failed to flush rollout after emitting terminal turn event"
 """What Codex warns of when it ends its thread before it has written down the turn's end, in a race with itself: the
-turn is complete by then. It says so over OpenAI's own servers too."""
+turn is complete by then. Others have seen it without us; here it came in one of ten runs on a busy machine."""
 
 MANY = 10
 """So many requests for one turn are no hang: the client was told of each failure and asks again."""
