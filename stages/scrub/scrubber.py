@@ -120,6 +120,9 @@ class TagScrubber(Stage[Event, Event]):
             ):
                 out.append(event if event.index == self._flow else TextDelta(self._flow, event.text))
                 continue
+            if type(event) in BESIDE and event.index == writer.same and not self._tape:  # type: ignore[attr-defined]  # it has one
+                out.append(event)
+                continue
             if isinstance(event, TextDelta) and (event.text or not self.in_place):
                 if event.text:
                     self._tape.append(event)
