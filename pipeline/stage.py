@@ -108,7 +108,11 @@ class EventStage(Stage[Event, Event]):
         """What to pass on for this event."""
 
     def on_end(self) -> Iterable[Event]:
-        """What was held back, at the end of the stream."""
+        """What was held back, at the end of the stream.
+
+        Of a stream that is whole this is behind its end: what belongs to a message must leave at the latest when its
+        `MessageDelta` comes.
+        """
         return ()
 
     def receive(self, items: Sequence[Event]) -> Sequence[Event]:

@@ -58,6 +58,7 @@ BESIDE: list[dict[str, Any]] = [
     {"x_groq": {"error": "boom"}},
     {"base_resp": {"status_code": 1002}},
     {"citations": ["u"]},
+    {"weird": {"k": "v"}},
     {"usage": usage()["usage"]},
     {"choices": [{"index": 0, "delta": {"content": "a"}, "finish_reason": "length"}]},
     {"choices": [{"index": 0, "delta": {"content": "a"}, "finish_reason": None, "logprobs": {"content": []}}]},

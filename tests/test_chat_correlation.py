@@ -190,3 +190,39 @@ def test_a_new_id_on_a_used_place_behind_whole_arguments_is_another_call() -> No
 def test_two_whole_calls_on_one_place_without_ids_are_two() -> None:
     calls = called(fragment(0, None, "f", '{"a":1}'), fragment(0, None, "f", '{"a":2}'))
     assert [(name, text) for _, name, text in calls] == [("f", '{"a":1}'), ("f", '{"a":2}')]
+
+
+def test_a_call_that_began_without_a_place_goes_on_under_the_first_one() -> None:
+    assert called(fragment(None, "a", "f", '{"x":'), fragment(0, arguments="1}")) == [("a", "f", '{"x":1}')]
+    parts = [fragment(None, "a", "f", ""), fragment(0, arguments="{"), fragment(0, arguments="}")]
+    assert called(*parts, fragment(1, "b", "g", "{}")) == [("a", "f", "{}"), ("b", "g", "{}")]
+
+
+@pytest.mark.parametrize("first", ["{}", "", '{"y":2}'])
+def test_text_under_another_place_is_another_calls_whose_name_is_to_come(first: str) -> None:
+    entries = [fragment(None, "a", "f", first), fragment(1, arguments='{"x":1}'), fragment(1, "b", "g")]
+    assert called(*entries) == [("a", "f", first), ("b", "g", '{"x":1}')]
+
+
+def test_text_under_the_first_place_behind_a_whole_call_is_another_calls() -> None:
+    entries = [fragment(None, "a", "f", '{"y":2}'), fragment(0, arguments='{"x":1}'), fragment(0, "b", "g")]
+    assert called(*entries) == [("a", "f", '{"y":2}'), ("b", "g", '{"x":1}')]
+
+
+@pytest.mark.parametrize("ended", [True, False])
+def test_what_is_kept_of_a_call_that_has_ended_is_bounded(ended: bool) -> None:
+    spoken = Spoken()
+    spoken.say(fragment(0, "a", "f", '{"x":1}'))
+    (call,) = spoken.calls._order
+    if ended:
+        spoken.calls.end(spoken.out, complete=True)
+    for _ in range(300):
+        spoken.out.append(call.more("z" * 1000))
+    assert sum(map(len, call.said)) < 100_000
+
+
+def test_an_id_that_changes_within_a_call_is_recorded() -> None:
+    spoken = Spoken()
+    spoken.say(fragment(0, "ca", "f", "{"), fragment(0, "ll", None, "}"))
+    assert spoken.whole() == [("ca", "f", "{}")]
+    assert [(entry.path, entry.action) for entry in spoken.ledger] == [("tool_calls[].id", "ignored")]

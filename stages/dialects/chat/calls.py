@@ -25,6 +25,8 @@ from pipeline.toolnames import NO_MAP, RequestMap
 from stages.dialects.chat.fragments import Fragment, more_alone
 
 FUNCTION = ToolKind.FUNCTION  # looked up once
+UNSEEN = 1 << 16
+"""So many characters are kept, and no more, before it is seen whether the arguments are whole."""
 
 
 @define(eq=False)
@@ -35,6 +37,7 @@ class Call:
     place: int | str | None
     number: str
     """Which of the message's calls it is."""
+    limits: Limits
     id: str = ""
     name: str = ""
     index: int = -1
@@ -48,10 +51,12 @@ class Call:
     arguments: Arguments | None = None
     """The same, as far as they were looked through: only when asked, and once."""
     looked: int = 0
+    unseen: int = 0
+    """Characters of it that were not looked through."""
     sum: int | None = None
     """Of arguments that are whole: what tells others from the same again."""
 
-    def is_whole(self, limits: Limits) -> bool:
+    def is_whole(self) -> bool:
         """Whether its arguments are visibly whole.
 
         Raises `LimitExceeded` if they are too long, or nested too deeply.
@@ -59,10 +64,10 @@ class Call:
         if self.sum is not None or not self.said:
             return self.sum is not None
         if self.arguments is None:
-            self.arguments = Arguments(limits)
+            self.arguments = Arguments(self.limits)
         for text in self.said[self.looked :]:
             self.arguments.feed(text)
-        self.looked = len(self.said)
+        self.looked, self.unseen = len(self.said), 0
         if self.arguments.complete:
             self.sum = hash("".join(self.said))
             self.said.clear()
@@ -72,14 +77,15 @@ class Call:
     def keep(self, text: str) -> None:
         """Some of its arguments have come."""
         self.spoken = True
-        if self.sum is None and self.kind is FUNCTION:
+        if self.sum is None and self.kind is FUNCTION and not self.stopped:
             self.said.append(text)
+            self.unseen += len(text)
+            if self.unseen > UNSEEN:
+                self.is_whole()
 
     def more(self, text: str) -> ArgumentsDelta:
         """More arguments of a call that has begun."""
-        self.spoken = True
-        if self.sum is None and self.kind is FUNCTION:
-            self.said.append(text)
+        self.keep(text)
         return ArgumentsDelta(self.index, text)
 
 
@@ -210,9 +216,14 @@ class Calls:
 
     def _placeless(self, fragment: Fragment) -> Call | None:
         """The only call, if it came without a place, which text alone tells now."""
-        if fragment.id or fragment.name or len(self._order) != 1 or self._order[0].place is not None:
+        if fragment.id or fragment.name or fragment.place != 0 or len(self._order) != 1:
             return None
-        return self._order[0]
+        (call,) = self._order
+        if call.place is not None or call.is_whole():
+            return None
+        call.place = fragment.place
+        self._by_place[fragment.place] = call
+        return call
 
     def _is_other(self, call: Call, fragment: Fragment) -> bool:
         """Whether a fragment on the place of `call` is another call's."""
@@ -220,9 +231,9 @@ class Calls:
             return False
         if fragment.id and fragment.id != call.id:
             begins = fragment.begins and (call.spoken or bool(call.id))
-            return fragment.name != call.name or begins or (bool(call.id) and call.is_whole(self.limits))
+            return fragment.name != call.name or begins or (bool(call.id) and call.is_whole())
         if fragment.name == call.name:  # again what has come, unless nothing tells the calls apart
-            return not fragment.id and not call.id and fragment.begins and call.is_whole(self.limits)
+            return not fragment.id and not call.id and fragment.begins and call.is_whole()
         return call.spoken and fragment.begins
 
     def _known(self, fragment: Fragment) -> Call | None:
@@ -233,7 +244,7 @@ class Calls:
         if not fragment.id or call is None or fragment.name not in ("", call.name or fragment.name):
             return None
         if fragment.place is None:
-            repeated = not (fragment.begins and call.is_whole(self.limits)) or hash(fragment.text) == call.sum
+            repeated = not (fragment.begins and call.is_whole()) or hash(fragment.text) == call.sum
             return call if repeated else None  # its id is no id: other arguments of the same function
         if call.place is None:
             call.place = fragment.place
@@ -244,7 +255,7 @@ class Calls:
         """The call that text without any name belongs to."""
         if not fragment.text:
             return None
-        self._unfinished = [call for call in self._unfinished if not call.is_whole(self.limits)]
+        self._unfinished = [call for call in self._unfinished if not call.is_whole()]
         if len(self._unfinished) > 1:
             raise UpstreamError(
                 "arguments came without index, known id or name while several calls were unfinished",
@@ -260,8 +271,8 @@ class Calls:
         if len(self._order) >= self.limits.blocks:
             raise LimitExceeded(f"the message has more than {self.limits.blocks} calls", code="blocks")
         if self._order:
-            self._order[-1].is_whole(self.limits)  # then its arguments need not be kept
-        call = Call(fragment.kind, fragment.place, str(len(self._order)))
+            self._order[-1].is_whole()  # then its arguments need not be kept
+        call = Call(fragment.kind, fragment.place, str(len(self._order)), self.limits)
         self._order.append(call)
         self._unfinished.append(call)
         if fragment.place is not None:

@@ -32,9 +32,6 @@ READ = frozenset(
 )
 """The members of a delta that are read, or say nothing."""
 
-BESIDE = frozenset({"citations", "images", "related_questions", "search_results"})
-"""Members of a chunk that say something for the reader (Perplexity, xAI)."""
-
 SILENT: Final = frozenset(
     {
         *("id", "object", "created", "model", "choices", "usage", "error", "x_groq", "base_resp", "type", "message"),
@@ -55,6 +52,9 @@ SILENT: Final = frozenset(
 )
 """Members of a chunk that are read, or say nothing of the answer."""
 
+PLAIN: Final = SILENT - {"error", "x_groq", "base_resp"}
+"""Those of a chunk that is no more than its delta."""
+
 SILENT_BESIDE: Final = frozenset(
     {
         *("index", "delta", "message", "finish_reason", "usage", "stop_reason", "matched_stop", "stop_sequence"),
@@ -69,9 +69,6 @@ DETAIL: Final = frozenset({"text", "summary", "data", "signature"})
 
 FORMS: Final[dict[str, type]] = {"annotations": list, "function_call": dict, "stop_sequence": str}
 """What some members of a delta are."""
-
-TELLING_MORE: Final = frozenset({*BESIDE, "error", "x_groq", "base_resp"})
-"""Members of a chunk that make it more than its delta."""
 
 OPAQUE: Final = "opaque reasoning of another provider"
 
@@ -90,7 +87,7 @@ def said_alone(chunk: Any) -> tuple[str, Any]:
             choice["finish_reason"] is not None
             or choice["index"] != 0
             or chunk.get("usage") is not None
-            or not TELLING_MORE.isdisjoint(chunk)
+            or not chunk.keys() <= PLAIN
             or (len(choice) > 3 and (len(choice) > 4 or choice["logprobs"] is not None))
         ):
             return "", None
