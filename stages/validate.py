@@ -145,7 +145,7 @@ class BlockValidator(Stage[Event, Event]):
         self._note("EOF", missing, "mended")
         if self.mode is Mode.REPAIR:
             if not isinstance(self._block, ToolUseBlock):
-                self._close(MessageStop(), out)
+                self._close(out)
             self._accept(StreamError(ErrorKind.CUT, missing, "stream_cut", True), out)
         return out
 
@@ -232,12 +232,12 @@ class BlockValidator(Stage[Event, Event]):
             self._step(event, out)
         elif isinstance(event, DELTAS):
             if (block := OPENED_BY.get(type(event))) is not None:
-                self._close(event, out)
+                self._make_way(event, out)
                 self._accept(BlockStart(event.index, block), out)
                 self._accept(event, out)
         elif self._phase is Phase.BLOCK:
             if not isinstance(event, BlockStop):
-                self._close(event, out)
+                self._make_way(event, out)
                 self._step(event, out)
         elif isinstance(event, BlockStart):
             self._accept(event, out)
@@ -247,16 +247,19 @@ class BlockValidator(Stage[Event, Event]):
             self._accept(MessageDelta(self._fitting(StopReason.END_TURN)), out)
             self._accept(event, out)
 
-    def _close(self, event: Event, out: list[Event]) -> None:
-        """Close the open block, if there is one.
+    def _make_way(self, event: Event, out: list[Event]) -> None:
+        """Close the open block, if there is one, for an event.
 
         Raises `StageError` if it is a call, in any mode but `Mode.REPORT`: clients run one that was closed.
         """
-        if self._phase is not Phase.BLOCK:
-            return
-        if isinstance(self._block, ToolUseBlock) and self.mode is not Mode.REPORT:
-            raise StageError(f"{_named(event)}{self._where(event)}, a call that would be cut")
-        self._accept(BlockStop(self._source, not isinstance(self._block, ToolUseBlock)), out)
+        if self._phase is Phase.BLOCK and isinstance(self._block, ToolUseBlock) and self.mode is not Mode.REPORT:
+            raise StageError(f"{_named(event)} would cut the call in block {self._source}")
+        self._close(out)
+
+    def _close(self, out: list[Event]) -> None:
+        """Close the open block, if there is one; a call is not whole then."""
+        if self._phase is Phase.BLOCK:
+            self._accept(BlockStop(self._source, not isinstance(self._block, ToolUseBlock)), out)
 
     def _fitting(self, reason: StopReason) -> StopReason:
         if reason is StopReason.TOOL_USE and not self._called:

@@ -48,11 +48,12 @@ def explained(document: str) -> dict[Change, str]:
     return {Change.of(entry["place"], entry["diff"]): entry["reason"] for entry in _LISTED.finditer(document)}
 
 
-def survivors() -> Iterator[Change]:
-    """The mutants of the last run that no test killed."""
+def survivors(modules: Sequence[str]) -> Iterator[Change]:
+    """The mutants in the modules that no test of the last run killed."""
     for result in _RESULT.finditer(mutmut("results")):
-        if result["status"] in SURVIVED:
-            yield Change.of(place_of(result["name"]), mutmut("show", result["name"]))
+        place = place_of(result["name"])
+        if result["status"] in SURVIVED and within(place, modules):
+            yield Change.of(place, mutmut("show", result["name"]))
 
 
 def place_of(mutant: str) -> str:
@@ -83,7 +84,7 @@ def main(modules: Sequence[str]) -> int:
         subprocess.run([_command(), *run], cwd=ROOT, check=True)
     else:
         mutmut(*run)  # its progress is for a terminal
-    left = [change for change in dict.fromkeys(survivors()) if within(change.place, modules)]
+    left = list(dict.fromkeys(survivors(modules)))
     reasons = explained(LIST.read_text(encoding="utf-8"))
     unexplained = [change for change in left if change not in reasons]
     for change in left:

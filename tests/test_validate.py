@@ -147,7 +147,7 @@ def test_repair_lets_what_is_lawful_pass_and_mends_and_records_the_rest(phase: s
         assert last(stage, EVENTS[name]) == [EVENTS[name]]
         assert not list(stage.ledger)
     elif phase == "call" and name in IN_A_BLOCK:  # a call is never closed for what comes: clients would run it
-        with pytest.raises(StageError, match=r"a call that would be cut$"):
+        with pytest.raises(StageError, match=r" would cut the call in block 0$"):
             play(stage, EVENTS[name])
     else:
         instead = mended(phase, name)
@@ -343,6 +343,25 @@ def test_nothing_is_told_behind_the_terminal(phase: str, mode: Mode) -> None:
     stage = validator(mode, phase)
     assert play(stage, EOF, EOF(CUT)) == [[], []]
     assert not list(stage.ledger)
+
+
+def test_what_of_one_read_was_dropped_is_not_called_mended_for_the_sake_of_its_like() -> None:
+    stage = BlockValidator()
+    assert last(stage, [BEGIN, BEGIN]) == [BEGIN]
+    assert [entry.action for entry in stage.ledger] == ["dropped"]
+
+
+@pytest.mark.parametrize(("event", "named"), [(start(1, TEXT), "BlockStart for block 1"), (END, "MessageDelta")])
+def test_what_would_cut_a_call_is_named(event: Event, named: str) -> None:
+    with pytest.raises(StageError, match=f"^{named} would cut the call in block 0$"):
+        play(validator(Mode.REPAIR, "call"), event)
+
+
+def test_a_call_that_was_open_at_the_message_s_end_is_not_whole() -> None:
+    stage = validator(Mode.REPORT, "call")
+    play(stage, TOOLS)
+    said = ["MessageDelta while block 0 is open", "stop reason tool_use though no whole call was written"]
+    assert sorted(entry.reason for entry in stage.ledger) == said
 
 
 def test_blocks_are_bounded() -> None:
