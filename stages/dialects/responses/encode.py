@@ -37,6 +37,7 @@ from pipeline.events import (
 )
 from pipeline.freeform import Unwrapped, Wrapped
 from pipeline.ledger import Ledger
+from pipeline.message import final_usage
 from pipeline.stage import Stage
 from pipeline.toolnames import OfferedTool
 from stages.dialects.responses.errors import failed_error
@@ -122,6 +123,8 @@ class ResponsesEncoder(Stage[Event, Frame]):
     _refused: bool = field(init=False, default=False)
     _cut: bool = field(init=False, default=False)
     """A call is not whole."""
+    _first: Usage | None = field(init=False, default=None)
+    """The counts that the message began with."""
     _end: MessageDelta | None = field(init=False, default=None)
     _plain: type[Event] | None = field(init=False, default=None)
     """The class of the deltas that `_plain_item` can take as they are, and the index of their block."""
@@ -169,6 +172,7 @@ class ResponsesEncoder(Stage[Event, Frame]):
             **UNASKED,
             **self.facts.echo,
         }
+        self._first = usage
         begun = self._told("in_progress", [])
         self._wire.write("response.created", {"response": begun}, out)
         self._wire.write("response.in_progress", {"response": begun}, out)
@@ -295,7 +299,8 @@ class ResponsesEncoder(Stage[Event, Frame]):
             reason = None
         if (lost := UNSAID.get(end.stop_reason)) is not None:
             self.ledger.record(STAGE, "stop reason", "translated", lost)
-        usage = None if end.usage is None else usage_object(end.usage)
+        counts = final_usage(self._first, end.usage, self.facts.usage)
+        usage = None if counts is None else usage_object(counts)
         if reason is None:
             self._terminal("completed", out, usage=usage)
         else:
