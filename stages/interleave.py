@@ -329,6 +329,8 @@ class InterleaveBuffer(Stage[Event, Event]):
                     out.append(ArgumentsDelta(self._current.index, arguments.withheld))
                 break
             else:
+                if self._current.splits and self._current.whole is None and not self._queue:
+                    self._current.whole = False  # it would have gone on
                 self._end(self._current, out)
         for piece in self._queue:
             self._lose(_NAMES[type(piece.block)], "it waited behind a call that was cut")

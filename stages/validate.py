@@ -145,7 +145,7 @@ class BlockValidator(Stage[Event, Event]):
         self._note("EOF", missing, "mended")
         if self.mode is Mode.REPAIR:
             if not isinstance(self._block, ToolUseBlock):
-                self._close(out)
+                self._close(out, complete=False)
             self._accept(StreamError(ErrorKind.CUT, missing, "stream_cut", True), out)
         return out
 
@@ -254,12 +254,12 @@ class BlockValidator(Stage[Event, Event]):
         """
         if self._phase is Phase.BLOCK and isinstance(self._block, ToolUseBlock) and self.mode is not Mode.REPORT:
             raise StageError(f"{_named(event)} would cut the call in block {self._source}")
-        self._close(out)
+        self._close(out, complete=not isinstance(event, StreamError))
 
-    def _close(self, out: list[Event]) -> None:
+    def _close(self, out: list[Event], *, complete: bool) -> None:
         """Close the open block, if there is one; a call is not whole then."""
         if self._phase is Phase.BLOCK:
-            self._accept(BlockStop(self._source, not isinstance(self._block, ToolUseBlock)), out)
+            self._accept(BlockStop(self._source, complete and not isinstance(self._block, ToolUseBlock)), out)
 
     def _fitting(self, reason: StopReason) -> StopReason:
         if reason is StopReason.TOOL_USE and not self._called:

@@ -3,7 +3,7 @@
 import pytest
 
 from pipeline.errors import ErrorKind, LimitExceeded, UpstreamError
-from pipeline.events import Event, MessageDelta, MessageStop, Ping, StopReason
+from pipeline.events import BlockStop, Event, MessageDelta, MessageStop, Ping, StopReason
 from pipeline.ledger import Ledger
 from pipeline.limits import Limits
 from pipeline.stage import cause_of
@@ -136,7 +136,7 @@ def test_an_error_closes_open_text_and_ends_the_stream() -> None:
     play(stage, start(0, TEXT), text(0, "a"))
     assert not stage.ended
     assert play(stage, [BOOM, text(0, "b"), UnknownEvent()], UnknownEvent(), EOF, EOF(CUT)) == [
-        [stop(0), BOOM],
+        [BlockStop(0, complete=False), BOOM],
         [],
         [],
         [],
@@ -202,8 +202,21 @@ def test_freeform_input_without_its_word_was_cut() -> None:
 def test_an_end_without_a_cause_lets_go_what_can_be_written() -> None:
     stage = InterleaveBuffer()
     play(stage, start(0, ITEM), start(1, TEXT), text(1, "a"))
-    assert last(stage, EOF) == [stop(0), start(1, TEXT), text(1, "a"), stop(1)]
+    assert last(stage, EOF) == [stop(0), start(1, TEXT), text(1, "a"), BlockStop(1, complete=False)]
     assert (stage.held, stage.ended) == (0, True)
+
+
+def test_only_the_block_that_would_have_gone_on_is_cut() -> None:
+    stage = InterleaveBuffer()
+    play(stage, start(0, ITEM), start(1, TEXT), text(1, "a"), start(2, REASONING), think(2, "b"))
+    assert last(stage, EOF) == [
+        stop(0),
+        *(start(1, TEXT), text(1, "a"), stop(1)),
+        *(start(2, REASONING), think(2, "b"), BlockStop(2, complete=False)),
+    ]
+    stage = InterleaveBuffer()
+    play(stage, start(0, ITEM), start(1, TEXT), text(1, "a"), stop(1))
+    assert last(stage, EOF) == [stop(0), start(1, TEXT), text(1, "a"), stop(1)]
 
 
 # Bounds
@@ -249,7 +262,7 @@ def test_blocks_are_bounded() -> None:
     with pytest.raises(LimitExceeded) as raised:
         play(stage, text(0, "b"))
     assert (str(raised.value), raised.value.code) == ("the message has more than 2 blocks", "blocks")
-    assert last(stage, EOF(BOOM)) == [stop(1), BOOM]
+    assert last(stage, EOF(BOOM)) == [BlockStop(1, complete=False), BOOM]
 
 
 def test_blocks_that_wait_are_bounded_with_those_that_were_written() -> None:

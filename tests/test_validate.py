@@ -8,6 +8,7 @@ import pytest
 from pipeline.errors import ErrorKind, LimitExceeded, StageError
 from pipeline.events import (
     AnnotationDelta,
+    BlockStop,
     Event,
     MessageDelta,
     MessageStart,
@@ -48,6 +49,7 @@ from tests.canonical import (
 
 SIGNED, CITED, DENIED, STOP = SignatureDelta(0, "sig"), AnnotationDelta(0, {}), RefusalDelta(0, "no"), MessageStop()
 SUPPLIED = MessageStart("", "")
+CLOSED = BlockStop(0, complete=False)
 MISSING = StreamError(ErrorKind.CUT, "the stream ended before its terminal", "stream_cut", True)
 
 PHASES: dict[str, list[Event]] = {
@@ -121,7 +123,7 @@ def mended(phase: str, name: str) -> list[Event]:
         return [SUPPLIED, *OPENED.get(name, [])]
     if phase == "ready":
         return OPENED.get(name, [])
-    return [stop(0), *IN_A_BLOCK[name]] if name in IN_A_BLOCK else []
+    return [BlockStop(0, complete=name != "error"), *IN_A_BLOCK[name]] if name in IN_A_BLOCK else []
 
 
 def validator(mode: Mode, phase: str) -> BlockValidator:
@@ -323,13 +325,13 @@ def test_a_report_goes_on_behind_the_terminal() -> None:
     assert len(stage.ledger) == 4
 
 
-@pytest.mark.parametrize(("phase", "closed"), [("before", []), ("ready", []), ("text", [stop(0)]), ("call", [])])
+@pytest.mark.parametrize(("phase", "closed"), [("before", []), ("ready", []), ("text", [CLOSED]), ("call", [])])
 def test_a_stream_without_a_terminal_was_cut(phase: str, closed: list[Event]) -> None:
     assert last(validator(Mode.REPAIR, phase), EOF) == [*closed, MISSING]
     assert last(validator(Mode.REPORT, phase), EOF) == []
 
 
-@pytest.mark.parametrize(("phase", "closed"), [("before", []), ("ready", []), ("text", [stop(0)]), ("call", [])])
+@pytest.mark.parametrize(("phase", "closed"), [("before", []), ("ready", []), ("text", [CLOSED]), ("call", [])])
 def test_the_cause_of_a_sudden_end_is_told(phase: str, closed: list[Event]) -> None:
     assert last(validator(Mode.REPAIR, phase), EOF(CUT)) == [*closed, CUT]
     assert last(validator(Mode.REPORT, phase), EOF(CUT)) == [CUT]

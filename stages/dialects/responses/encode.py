@@ -102,8 +102,9 @@ class ResponsesEncoder(Stage[Event, Frame]):
     """The strictest form of a Responses stream, which every known client reads.
 
     Every event of the full sequence, numbered without a gap; ids that stay the same; an item's whole at its end, and
-    all of them in the terminal. An item is announced when there is something to say of it. A failure ends what is
-    open, but for a call: that one was cut, and a client would run it.
+    all of them in the terminal. An item is announced when there is something to say of it. A message ends with what
+    comes behind it: the last one is incomplete if the response is, and only the end of the answer tells that. A failure
+    ends what is open, but for a call: that one was cut, and a client would run it.
     """
 
     facts: RequestFacts = field(default=NO_REQUEST, kw_only=True)
@@ -125,6 +126,8 @@ class ResponsesEncoder(Stage[Event, Frame]):
     """A call is not whole."""
     _first: Usage | None = field(init=False, default=None)
     """The counts that the message began with."""
+    _last: tuple[Written, bool] | None = field(init=False, default=None)
+    """A message whose end is still to be told, and whether its block was whole."""
     _end: MessageDelta | None = field(init=False, default=None)
     _plain: type[Event] | None = field(init=False, default=None)
     """The class of the deltas that `_plain_item` can take as they are, and the index of their block."""
@@ -141,6 +144,8 @@ class ResponsesEncoder(Stage[Event, Frame]):
                         self._plain_item.more(text, out)  # type: ignore[union-attr]  # it is set with the class
                 elif not self.ended and (step := _STEPS.get(kind)) is not None:
                     self._plain = None
+                    if self._last is not None and kind is not Ping:
+                        self._end_last(event, out)
                     step(self, event, out)
         except PipelineError as error:
             raise error.after(out) from error.__cause__
@@ -149,8 +154,9 @@ class ResponsesEncoder(Stage[Event, Frame]):
     def receive_eof(self, cause: StreamError | None = None) -> Sequence[Frame]:
         out: list[Frame] = []
         if not self.ended:
-            cut = StreamError(ErrorKind.CUT, "the stream ended before its terminal", "stream_cut", True)
-            self._error(cause or cut, out)
+            end = cause or StreamError(ErrorKind.CUT, "the stream ended before its terminal", "stream_cut", True)
+            self._end_last(end, out)
+            self._error(end, out)
         return out
 
     def idle(self) -> Sequence[Frame]:
@@ -286,17 +292,34 @@ class ResponsesEncoder(Stage[Event, Frame]):
             raise StageError(f"BlockStop for block {event.index}, which is not open")
         item = self._blocks.pop(event.index)
         if item is not None and item.place >= 0:
-            item.close(out, complete=event.complete)
+            self._stop(item, out, complete=event.complete)
             self._cut = self._cut or (isinstance(item, WrittenCall) and not event.complete)
+
+    def _stop(self, item: Written, out: list[Frame], *, complete: bool) -> None:
+        """The block of an item has ended."""
+        if isinstance(item, WrittenParts) and item.has_status:
+            self._last = item, complete
+        else:
+            item.close(out, complete=complete)
+
+    def _end_last(self, event: Event, out: list[Frame]) -> None:
+        """The end of the message before an event."""
+        if self._last is not None:
+            (item, complete), self._last = self._last, None
+            cut = isinstance(event, MessageDelta) and self._why(event) is not None
+            item.close(out, complete=complete and not cut)
+
+    def _why(self, end: MessageDelta) -> str | None:
+        """Why a response that ends so is incomplete; None if it is not."""
+        said = end.stop_reason is StopReason.REFUSAL and self._refused and not self._cut
+        return None if said else INCOMPLETE.get(end.stop_reason)
 
     def _message_delta(self, event: MessageDelta, out: list[Frame]) -> None:
         self._end = event
 
     def _message_stop(self, event: MessageStop, out: list[Frame]) -> None:
         end = self._end or MessageDelta(StopReason.END_TURN)
-        reason = INCOMPLETE.get(end.stop_reason)
-        if end.stop_reason is StopReason.REFUSAL and self._refused and not self._cut:
-            reason = None
+        reason = self._why(end)
         if (lost := UNSAID.get(end.stop_reason)) is not None:
             self.ledger.record(STAGE, "stop reason", "translated", lost)
         counts = final_usage(self._first, end.usage, self.facts.usage)

@@ -181,6 +181,9 @@ class NewItems(ResponsesEncoder):
         """Those that have ended, by their places."""
         return {item.place: item.final for item in self._items if item.final is not None}
 
+    def _stop(self, item: Written, out: list[Frame], *, complete: bool) -> None:
+        item.close(out, complete=complete)
+
     def holds(self, index: int) -> bool:
         """Whether a block is of one of them, and open."""
         return index in self._blocks

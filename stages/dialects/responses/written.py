@@ -167,9 +167,13 @@ class WrittenParts(Written):
         if self._words is None and not self._parts:
             self._announce({**self.item, **self._status("in_progress"), self.member: []}, out)
 
-    def _status(self, word: str) -> Json:
+    @property
+    def has_status(self) -> bool:
         """Only a message has one."""
-        return {"status": word} if self.item["type"] == "message" else {}
+        return bool(self.item["type"] == "message")
+
+    def _status(self, word: str) -> Json:
+        return {"status": word} if self.has_status else {}
 
     def _part(self, words: Words, out: list[Frame]) -> None:
         if words is self._words:
