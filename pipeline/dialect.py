@@ -35,6 +35,8 @@ class RequestFacts:
     """The way back from the names and ids that the upstream was given."""
     tools: Mapping[str, Mapping[str, Any]] = field(factory=dict)
     """The schema of each tool that the model may call, by the name that the upstream was given."""
+    calls: frozenset[str] = frozenset()
+    """The ids of the calls that the conversation holds, the client's and those that the upstream was given."""
     echo: Mapping[str, Any] = field(factory=dict)
     """Members of the request that the answer repeats."""
 

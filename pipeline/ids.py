@@ -1,6 +1,7 @@
 """The ids of tool calls, as clients are told them."""
 
 import secrets
+from collections.abc import Iterable
 
 from attrs import define, field
 
@@ -11,7 +12,7 @@ from pipeline.limits import Limits
 
 @define
 class CallIds:
-    """No two calls of a message have the same id; a call without one is given one."""
+    """No two calls of a message have the same id, nor that of an earlier call; a call without one is given one."""
 
     stage: str
     """Who records a change."""
@@ -19,8 +20,14 @@ class CallIds:
     """What the ledger calls the member that they stand in."""
     ledger: Ledger
     limits: Limits
-    _taken: dict[str, int] = field(init=False, factory=dict)
+    earlier: Iterable[str] = ()
+    """The ids of the calls that the conversation holds already."""
+    _taken: dict[str, int] = field(init=False)
     """The ids that were given, and how often each was wanted."""
+
+    @_taken.default
+    def _of_earlier(self) -> dict[str, int]:
+        return dict.fromkeys(self.earlier, 1)
 
     def unique(self, wanted: str) -> str:
         """The id, or one with a suffix if it is taken, or a minted one if there is none."""

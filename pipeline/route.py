@@ -16,7 +16,7 @@ from pipeline.limits import DEFAULT_LIMITS, Limits
 from pipeline.members import read_body
 from pipeline.outcome import Outcome
 from pipeline.reply import JSON_TYPE, STREAM_TYPE, ErrorBody, Form, Heading, Refusal, Reply, passed_on, refused
-from pipeline.request import DEFAULT_OPTIONS, RequestOptions
+from pipeline.request import DEFAULT_OPTIONS, RequestOptions, ToolUsePart
 from pipeline.stage import AsyncStage, Stage, cause_of
 
 AnyChain = Stage[bytes, bytes] | AsyncStage[bytes, bytes]
@@ -121,7 +121,8 @@ class Route:
         options = evolve(self.requests, model=model, upstream=self.provider)
         asked = evolve(request, stream=True) if self.streams_only else request
         built = self.upstream.build(asked, ledger=ledger, limits=self.limits, options=options)
-        facts = evolve(self.client.facts(members).sent(built.map), usage=estimate(request))
+        calls = frozenset(part.id for part in request.parts() if isinstance(part, ToolUsePart)) | built.map.ids.keys()
+        facts = evolve(self.client.facts(members).sent(built.map), usage=estimate(request), calls=calls)
         headers = {"accept": STREAM_TYPE if asked.stream else JSON_TYPE, "content-type": JSON_TYPE}
         for name in sorted(built.body.keys() & self.without):
             ledger.record("Route", name, "dropped", "the upstream refuses it")

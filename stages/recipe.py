@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
+from attrs import evolve
+
 from pipeline.dialect import NO_REQUEST, Dialect, RequestFacts, Returning
 from pipeline.events import Event, ToolKind
 from pipeline.ledger import Ledger
@@ -79,6 +81,7 @@ def default_halves(
     outcome = Outcome(ledger=ledger) if outcome is None else outcome
     verdict = VerdictStage(outcome, facts.usage)
     if upstream.name == client.name and isinstance(client, Returning):
+        facts = evolve(facts, calls=frozenset())  # what it repeats goes back as it came
         streamed = leaving is Form.STREAM
         reading = _keeping(upstream, arriving, facts, ledger, limits, bodies=not streamed)
         if options.recover != "off" and facts.tools:

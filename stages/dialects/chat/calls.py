@@ -1,6 +1,6 @@
 """Which fragment belongs to which call, and when a call may begin."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Any
 
 from attrs import define, field
@@ -104,6 +104,8 @@ class Calls:
     """Where the message's block indexes come from."""
     map: RequestMap = NO_MAP
     """The tools that the model may call: they tell a name that comes in pieces, and a function's call."""
+    earlier: Collection[str] = ()
+    """The ids of the calls that the conversation holds already."""
     _held: int = field(init=False, default=0)
     _order: list[Call] = field(init=False, factory=list)
     _by_place: dict[int | str, Call] = field(init=False, factory=dict)
@@ -117,7 +119,7 @@ class Calls:
     _ids: CallIds = field(init=False)
 
     def __attrs_post_init__(self) -> None:
-        self._ids = CallIds("ChatNormalizer", "tool_calls[].id", self.ledger, self.limits)
+        self._ids = CallIds("ChatNormalizer", "tool_calls[].id", self.ledger, self.limits, self.earlier)
 
     @property
     def held(self) -> int:

@@ -101,7 +101,7 @@ class ChatNormalizer(Stage[Frame, Event]):
     _usage: Usage | None = field(init=False, default=None)
 
     def __attrs_post_init__(self) -> None:
-        self._calls = Calls(self.ledger, self.limits, self._indexes, self.facts.map)
+        self._calls = Calls(self.ledger, self.limits, self._indexes, self.facts.map, self.facts.calls)
 
     @property
     def held(self) -> int:  # type: ignore[override]  # computed here, stored elsewhere

@@ -82,7 +82,8 @@ class MessagesNormalizer(Stage[Frame, Event]):
     _usage: Usage | None = field(init=False, default=None)
 
     def __attrs_post_init__(self) -> None:
-        self._writer = Writer(self.ledger, self.limits, CallIds(STAGE, "tool_use.id", self.ledger, self.limits))
+        ids = CallIds(STAGE, "tool_use.id", self.ledger, self.limits, self.facts.calls)
+        self._writer = Writer(self.ledger, self.limits, ids)
         self._content = Content(self._writer)
 
     @property

@@ -71,7 +71,7 @@ class ResponsesNormalizer(Stage[Frame, Event]):
     _said: Said | None = field(init=False, default=None)
 
     def __attrs_post_init__(self) -> None:
-        ids = CallIds(STAGE, "call_id", self.ledger, self.limits)
+        ids = CallIds(STAGE, "call_id", self.ledger, self.limits, self.facts.calls)
         self._writer = Writer(self.ledger, self.limits, ids, self.facts.map)
         self._output = Output(self._writer)
 
