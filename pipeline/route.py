@@ -182,5 +182,5 @@ class Exchange:
             ledger=self.outcome.ledger,
             limits=route.limits,
             outcome=self.outcome,
-            options=evolve(route.answers, upstream=route.provider),
+            options=route.answers,
         )

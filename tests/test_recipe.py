@@ -156,6 +156,16 @@ def test_a_call_of_a_wrapped_tool_that_was_written_as_text_is_the_clients_freefo
     assert outcome.recovered == 1
 
 
+def test_what_such_a_tool_is_given_is_unwrapped_once() -> None:
+    tools = {"f": OfferedTool("f", kind=ToolKind.CUSTOM, wrapped=True)}
+    inner = '{"input": "x"}'
+    written = json.dumps({"name": "f", "arguments": {"input": inner}})
+    raw = sse(text(f"<tool_call>{written}</tool_call>"), finish(), DONE)
+    facts = RequestFacts(map=RequestMap(tools=tools), tools={"f": {}})
+    out = given(raw, facts=facts, client=dialect("responses"))
+    assert json.loads(out.rpartition(b"data: ")[2])["response"]["output"][0]["input"] == inner
+
+
 def test_a_call_of_a_freeform_tool_that_was_written_as_text_is_freeform() -> None:
     tools = {"f": OfferedTool("f", kind=ToolKind.CUSTOM)}
     facts = RequestFacts(map=RequestMap(tools=tools), tools={"f": {}})
