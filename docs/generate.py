@@ -34,7 +34,11 @@ member meets two rows: one where it is read, one where its canonical member is w
 Whatever is degraded or dropped stands in the ledger: direction, stage, path, action, reason; never a value. A lenient
 route is the default; where a strict one does something else, its column says so.
 
-Toward a client's own dialect nothing of this happens: what only that dialect has goes back as it came.
+Toward a client's own dialect nothing of this happens: its body goes up as it came, unknown words and older spellings
+included, such as `functions`. Only what must be is written anew: the model that the route maps to, `stream` where the
+upstream gives nothing else, Chat's `stream_options.include_usage`, the members that an option below is about, and turns
+with reasoning that the upstream did not make. What a known member cannot hold (`temperature: "hot"`) is refused there
+too; a word that we do not know (a role, an effort, a format's type) only by the other dialects.
 
 Reasoning belongs to the provider that made it. What a client echoes is dropped and recorded, never rejected, unless it
 is an envelope of ours (`sw1.`, `pipeline/envelope.py`) that this same upstream sealed and whose text nobody edited. The

@@ -3,15 +3,13 @@
 import re
 from collections.abc import Iterator, Mapping
 from math import isfinite
-from typing import Any, TypeVar
+from typing import Any
 
 from attrs import frozen
 
 from pipeline.errors import ClientError, ErrorKind, LimitExceeded
 from pipeline.jsontext import check_depth, exact, loads
 from pipeline.limits import Limits
-
-Word = TypeVar("Word")
 
 _LONG_NUMBER = re.compile(rb"[0-9]{19}")
 """A number that may not fit into 64 bits; orjson would round it."""
@@ -85,15 +83,6 @@ class Members:
         if not found.strip():
             raise ClientError(f"{self.path(name)}: is required")
         return found
-
-    def word(self, name: str, words: Mapping[str, Word]) -> Word | None:
-        """What one of some words stands for."""
-        found = self.text(name)
-        if not found:
-            return None
-        if found not in words:
-            raise ClientError(f"{self.path(name)}: unknown value, must be one of {', '.join(words)}")
-        return words[found]
 
     def number(self, name: str) -> float | None:
         """A number."""

@@ -4,6 +4,7 @@ from typing import Any
 
 from pipeline.effort import OFF, effort_under, is_off
 from pipeline.events import ToolKind
+from pipeline.given import as_given, is_as_given, replaced, route_changes
 from pipeline.ladder import Ladder, Rule
 from pipeline.ledger import Ledger
 from pipeline.limits import DEFAULT_LIMITS, Limits
@@ -40,6 +41,7 @@ from stages.dialects.chat.request_tables import (
     ID_CHARS,
     NAME,
     NAME_CHARS,
+    READ,
     REASONING,
     STAGE,
     STOPS,
@@ -81,7 +83,7 @@ class _Builder:
         tools = self._tools()
         writer = MessageWriter(self.ladder, self.names, self.ids, self.options, self.native)
         turns = request.turns if self.native else bind(request.turns, self.ladder)
-        body["messages"] = messages = writer.messages(request.system, turns)
+        body["messages"] = messages = _as_given(request, writer) or writer.messages(request.system, turns)
         if not self.native and messages and messages[-1]["role"] == "assistant":
             self.ladder.lose("turns.prefill", turns[-1].where)
         if tools:
@@ -97,7 +99,20 @@ class _Builder:
             body["stream"] = True
             given = body.get("stream_options")
             body["stream_options"] = {**(given if isinstance(given, dict) else {}), "include_usage": True}
+        if self.native:
+            body = as_given(request, body, READ, self._changed())
         return BuiltRequest(body, self.names.map(self.ids))
+
+    def _changed(self) -> set[str]:
+        """The members that are not as they came, also toward this same dialect."""
+        changed = {"messages", "stream_options"} if self.request.stream else {"messages"}
+        bounds = ("max_tokens", "max_completion_tokens")
+        if self.options.old_max_tokens:
+            changed.update(bounds)
+        sampling = ("temperature", "top_p")
+        return changed | route_changes(
+            self.request, self.options, bounds=bounds, sampling=sampling, reasoning=REASONING
+        )
 
     def _lose(self, member: str, row: str = "") -> Rule:
         return self.ladder.lose(row or member, self.request.path(member))
@@ -212,7 +227,7 @@ class _Builder:
         by_policy = self.options.effort is not None
         if (effort := effort_under(request.reasoning, self.options)) and (by_policy or not self.native):
             body["reasoning_effort"] = effort
-        if effort != OFF and is_off(request.reasoning, self.options):
+        if effort != OFF and is_off(request.reasoning, self.options) and (by_policy or not self.native):
             self._lose("reasoning", "reasoning off")
         if request.reasoning is not None and request.reasoning.summary:
             self._lose("reasoning", "reasoning.summary")
@@ -235,6 +250,14 @@ class _Builder:
             body["service_tier"] = request.service_tier
         if request.store is not None:
             body["store"] = request.store
+
+
+def _as_given(request: Request, writer: MessageWriter) -> list[JSON]:
+    """The client's own messages, but for envelopes of ours among them; none if they are not in this dialect."""
+    if not writer.native or request.given is None or not is_as_given(request):
+        return []
+    anew = {turn.where: writer.messages((), [turn]) for turn in request.turns if writer.is_sealed(turn)}
+    return replaced(request.given.body["messages"], anew)
 
 
 def _function(tool: FunctionTool, name: str, description: str) -> JSON:

@@ -80,9 +80,8 @@ class TurnReader:
         return turns
 
     def _turn(self, message: Members) -> tuple[Turn, bool]:
-        role = message.word("role", _ROLES)
-        if role is None:
-            raise ClientError(f"{message.path('role')}: is required")
+        message.need("role")
+        role = self.reading.word(message, "role", _ROLES) or Role.USER
         if message.text("role") in ("tool", "function"):
             return Turn(Role.USER, (self._result(message),), where=message.where), True
         if role is Role.ASSISTANT:

@@ -61,7 +61,7 @@ class BlockWriter:
             if turn.name:
                 self.ladder.lose("turns.name", f"{turn.where}.name")
             role, blocks = self._message(turn)
-            if not blocks and not self.native:
+            if not blocks and (not self.native or turn.parts):
                 continue
             if out and out[-1]["role"] == role and role != "system" and not self.native:
                 out[-1]["content"].extend(blocks)
@@ -73,6 +73,10 @@ class BlockWriter:
         for message in out:
             message["content"] = _content(message["content"])
         return out
+
+    def is_foreign(self, turn: Turn) -> bool:
+        """Whether thinking stands in a turn that no provider of this dialect made."""
+        return any(isinstance(part, ReasoningPart) and not _is_own(part) for part in turn.parts)
 
     def own(self, node: Node, written: JSON) -> JSON:
         """`written`, and what its piece of the request keeps besides."""
@@ -226,13 +230,11 @@ class BlockWriter:
 
     def _reasoning(self, part: ReasoningPart) -> Iterator[JSON]:
         """Reasoning goes back to the provider that sealed it, in this dialect as it came, else nowhere."""
-        if self.native and not envelope.is_sealed(part.opaque):
+        if self.native and _is_own(part):
             if part.redacted:
                 yield self.own(part, {"type": "redacted_thinking", "data": part.opaque})
-            elif part.opaque:
+            else:
                 yield self.own(part, {"type": "thinking", "thinking": part.text, "signature": part.opaque})
-            else:  # nobody signed it: it came from elsewhere, through us
-                self.ladder.lose("part reasoning", part.where)
             return
         sealed = envelope.open(part.opaque, upstream=self.options.upstream, text=part.text)
         piece = None if sealed is None else block_of(sealed.blob, part.text)
@@ -240,6 +242,11 @@ class BlockWriter:
             yield piece
         else:
             self.ladder.lose("part reasoning", part.where)
+
+
+def _is_own(part: ReasoningPart) -> bool:
+    """Whether it is as a provider of this dialect made it: not in an envelope of ours, nor without a signature."""
+    return not envelope.is_sealed(part.opaque) and bool(part.redacted or part.opaque)
 
 
 def _content(blocks: list[JSON]) -> str | list[JSON]:

@@ -5,6 +5,7 @@ from typing import Any
 
 from pipeline.effort import OFF, budget_of_effort, effort_of, effort_under, is_off
 from pipeline.events import ToolKind
+from pipeline.given import as_given, is_as_given, replaced, route_changes
 from pipeline.ladder import Ladder, Rule
 from pipeline.ledger import Ledger
 from pipeline.limits import DEFAULT_LIMITS, Limits
@@ -39,6 +40,7 @@ from stages.dialects.messages.request_tables import (
     LEAST_BUDGET,
     NAME,
     NAME_CHARS,
+    READ,
     STAGE,
     WRITE,
 )
@@ -97,13 +99,27 @@ class _Builder:
         self._account(body)
         if request.stream:
             body["stream"] = True
+        if self.native:
+            body = as_given(request, body, READ, self._changed())
         return BuiltRequest(body, self.names.map(self.ids))
 
     def _lose(self, member: str, row: str = "") -> Rule:
         return self.ladder.lose(row or member, self.request.path(member))
 
+    def _changed(self) -> set[str]:
+        """The members that are not as they came, also toward this same dialect."""
+        reasoning = ("thinking", "output_config")
+        changed = route_changes(
+            self.request, self.options, bounds=("max_tokens",), sampling=SAMPLING, reasoning=reasoning
+        )
+        return changed | {"messages"}
+
     def _conversation(self, body: JSON) -> None:
         request = self.request
+        if self.native and request.given is not None and is_as_given(request):
+            anew = {turn.where: self.writer.messages([turn]) for turn in request.turns if self.writer.is_foreign(turn)}
+            body["messages"] = replaced(request.given.body["messages"], anew)
+            return
         system, turns = (request.system, request.turns) if self.native else request.instructions()
         blocks = self.writer.system(system)
         if request.output is not None and request.output.kind is OutputKind.JSON:
@@ -289,8 +305,9 @@ def _search(search: WebSearch) -> JSON:
 
 def _in_tool_loop(messages: Sequence[Any]) -> bool:
     """Whether the last message answers calls of a turn that does not begin with thinking."""
-    said = [message["content"] for message in messages if message["role"] == "assistant"]
-    last = messages[-1]["content"] if messages else ""
+    said = [message.get("content") for message in messages if message["role"] == "assistant"]
+    last = messages[-1].get("content") if messages else ""
     if not said or not isinstance(last, list) or not any(block["type"] == "tool_result" for block in last):
         return False
-    return not isinstance(said[-1], list) or said[-1][0]["type"] not in ("thinking", "redacted_thinking")
+    begun = said[-1][:1] if isinstance(said[-1], list) else ()
+    return not any(block["type"] in ("thinking", "redacted_thinking") for block in begun)

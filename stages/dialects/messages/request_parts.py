@@ -7,7 +7,7 @@ from attrs import evolve
 
 from pipeline.errors import ClientError
 from pipeline.jsontext import dumps
-from pipeline.ladder import Loss, Reading
+from pipeline.ladder import Loss, Reading, Row, Rule
 from pipeline.limits import Limits
 from pipeline.members import Members
 from pipeline.request import (
@@ -27,6 +27,9 @@ from pipeline.request import (
     ToolUsePart,
 )
 from stages.dialects.messages.request_tables import BLOCK_OWN, ROW_OF_BLOCK
+
+_SOURCES = ("base64", "url", "file")
+_DOCUMENT_SOURCES = (*_SOURCES, "text", "content")
 
 
 def content(members: Members, reading: Reading, limits: Limits, name: str = "content") -> tuple[Part, ...]:
@@ -67,19 +70,23 @@ def _text(members: Members, reading: Reading, limits: Limits) -> TextPart:
     return TextPart(members.text("text"), cache=cache(members), **rest)
 
 
-def _image(members: Members, reading: Reading, limits: Limits) -> ImagePart:
+def _image(members: Members, reading: Reading, limits: Limits) -> ImagePart | ServerPart:
     rest = reading.rest(members, ("type", "source", "cache_control"), BLOCK_OWN)
     source = members.object("source")
     if source is None:
         raise ClientError(f"{members.path('source')}: is required")
+    if source.need("type") not in _SOURCES:
+        return _unknown(members, source, _SOURCES)
     return ImagePart(_source(source), cache=cache(members), **rest)
 
 
-def _document(members: Members, reading: Reading, limits: Limits) -> DocumentPart:
+def _document(members: Members, reading: Reading, limits: Limits) -> DocumentPart | ServerPart:
     rest = reading.rest(members, ("type", "source", "title", "context", "citations", "cache_control"), {})
     source = members.object("source")
     if source is None:
         raise ClientError(f"{members.path('source')}: is required")
+    if source.need("type") not in _DOCUMENT_SOURCES:
+        return _unknown(members, source, _DOCUMENT_SOURCES)
     citations = members.object("citations")
     return DocumentPart(
         _document_source(source, reading, limits),
@@ -104,11 +111,13 @@ def _source(source: Members) -> Source:
     kind = source.need("type")
     if kind == "base64":
         return Inline(source.need("media_type"), source.text("data"))
-    if kind == "url":
-        return Remote(source.need("url"))
-    if kind == "file":
-        return Stored(source.need("file_id"))
-    raise ClientError(f"{source.path('type')}: unknown source, must be one of base64, url, file, text, content")
+    return Remote(source.need("url")) if kind == "url" else Stored(source.need("file_id"))
+
+
+def _unknown(members: Members, source: Members, known: tuple[str, ...]) -> ServerPart:
+    """A block whose source nobody here knows: it is kept whole."""
+    row = Row("source of unknown type", Rule.REFUSE, reason=f"unknown source, must be one of {', '.join(known)}")
+    return ServerPart(members.value, Loss(source.path("type"), row), where=members.where)
 
 
 def _thinking(members: Members, reading: Reading, limits: Limits) -> ReasoningPart:

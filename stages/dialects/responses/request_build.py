@@ -2,8 +2,12 @@
 
 from typing import Any
 
+from attrs import evolve
+
+from pipeline import envelope
 from pipeline.effort import OFF, effort_under, is_off
 from pipeline.events import ToolKind
+from pipeline.given import as_given, is_as_given, replaced, route_changes
 from pipeline.ladder import Ladder, Rule
 from pipeline.ledger import Ledger
 from pipeline.limits import DEFAULT_LIMITS, Limits
@@ -14,6 +18,7 @@ from pipeline.request import (
     FunctionTool,
     OutputFormat,
     OutputKind,
+    ReasoningPart,
     Request,
     RequestOptions,
     ServerTool,
@@ -32,6 +37,7 @@ from stages.dialects.responses.request_tables import (
     LEAST_TOKENS,
     NAME,
     NAME_CHARS,
+    READ,
     STAGE,
     USER_CHARS,
     WRITE,
@@ -63,6 +69,7 @@ class _Builder:
         self.native = request.dialect == NAME
         self.names = ToolNames(NAME_CHARS, BARRED)
         self.ids = CallIds(ID_CHARS, ANY_ID)
+        self.anew: set[str] = set()
 
     def build(self) -> BuiltRequest:
         """The body and its map."""
@@ -85,16 +92,40 @@ class _Builder:
         self._account(body)
         if request.stream:
             body["stream"] = True
+        if self.native:
+            body = as_given(request, body, READ, self._changed())
         return BuiltRequest(body, self.names.map(self.ids))
 
     def _lose(self, member: str, row: str = "") -> Rule:
         return self.ladder.lose(row or member, self.request.path(member))
+
+    def _changed(self) -> set[str]:
+        """The members that are not as they came, also toward this same dialect."""
+        changed = route_changes(
+            self.request,
+            self.options,
+            bounds=("max_output_tokens",),
+            sampling=("temperature", "top_p"),
+            reasoning=("reasoning", "include"),
+        )
+        return changed | self.anew
 
     def _conversation(self, body: JSON) -> None:
         request = self.request
         system, turns = (request.system, request.turns) if self.native else request.instructions()
         kinds = {part.id: part.kind for part in request.parts() if isinstance(part, ToolUsePart)}
         writer = ItemWriter(self.ladder, self.names, self.ids, self.options, self.native, kinds)
+        if self.native and request.given is not None and is_as_given(request):
+            anew = {
+                part.where: writer.items([evolve(turn, parts=(part,))])
+                for turn in turns
+                for part in turn.parts
+                if isinstance(part, ReasoningPart) and envelope.is_sealed(part.opaque)
+            }
+            if anew:
+                body["input"] = replaced(request.given.body["input"], anew)
+                self.anew = {"input"}
+            return
         if text := "\n\n".join(text for turn in system if (text := writer.instructions(turn))):
             body["instructions"] = text
         turns = turns if self.native else tuple(bind(turns, self.ladder))

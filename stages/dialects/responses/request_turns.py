@@ -69,7 +69,7 @@ class ItemReader:
         return self._turns
 
     def _item(self, item: Members) -> None:
-        kind = item.text("type", "message")
+        kind = item.text("type", "message" if item.has("role") or not item.has("id") else "item_reference")
         if kind == "message":
             self._message(item)
         elif kind in _RESULT_KIND:
@@ -92,9 +92,8 @@ class ItemReader:
             self._open = role
 
     def _message(self, item: Members) -> None:
-        role = item.word("role", _ROLES)
-        if role is None:
-            raise ClientError(f"{item.path('role')}: is required")
+        item.need("role")
+        role = self.reading.word(item, "role", _ROLES) or Role.USER
         rest = self.reading.rest(item, ("type", "role", "content", "id", "status", "phase"), {})
         item_own = item.but("type", "role", "content")
         if role is not Role.ASSISTANT:
