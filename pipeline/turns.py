@@ -19,6 +19,8 @@ from pipeline.request import (
     Turn,
 )
 
+SOMETHING = "."
+"""What a user says where somebody must say something."""
 ERROR_PREFIX = "[tool error] "
 """What the text of a failed tool's result begins with, where a dialect cannot say that it failed."""
 NO_OUTPUT = "no output"

@@ -97,6 +97,9 @@ CACHED = CacheHint(where="messages[0].content[0].cache_control")
 
 # row of the table: (the request, where the loss is named)
 LOST: list[tuple[str, Request, str]] = [
+    ("turns.none", request(user(ReasoningPart("r")), paths={"turns": "messages"}), "messages"),
+    ("max_tokens below zero", request(max_tokens=-1), "max_tokens"),
+    ("top_k below one", request(top_k=-1), "top_k"),
     ("max_tokens above the most", request(max_tokens=100), "max_tokens"),
     ("reasoning off", request(reasoning=Reasoning(False)), "reasoning"),
     ("sampling", request(top_p=0.5), "top_p"),

@@ -8,6 +8,7 @@ from pipeline.given import as_given, is_as_given, replaced, route_changes
 from pipeline.ladder import Ladder, Rule
 from pipeline.ledger import Ledger
 from pipeline.limits import DEFAULT_LIMITS, Limits
+from pipeline.portable import portable
 from pipeline.request import (
     DEFAULT_OPTIONS,
     SAMPLING,
@@ -33,7 +34,7 @@ from pipeline.toolnames import (
     description_of,
     wrapped_description,
 )
-from pipeline.turns import bind
+from pipeline.turns import SOMETHING, bind
 from stages.dialects.chat.request_messages import JSON, MessageWriter
 from stages.dialects.chat.request_tables import (
     ANY_ID,
@@ -77,14 +78,17 @@ class _Builder:
         """The body and its map."""
         request = self.request
         if not self.native:
-            self.ladder.settle(request.losses)
+            self.request = request = portable(request, self.ladder)
         body: JSON = {**request.extras, **(request.private if self.native else {})}
         body["model"] = self.options.model or request.model
         tools = self._tools()
         writer = MessageWriter(self.ladder, self.names, self.ids, self.options, self.native)
         turns = request.turns if self.native else bind(request.turns, self.ladder)
         body["messages"] = messages = _as_given(request, writer) or writer.messages(request.system, turns)
-        if not self.native and messages and messages[-1]["role"] == "assistant":
+        if not messages:
+            self._lose("turns", "turns.none")
+            messages.append({"role": "user", "content": SOMETHING})
+        if not self.native and messages[-1]["role"] == "assistant":
             self.ladder.lose("turns.prefill", turns[-1].where)
         if tools:
             body["tools"] = tools

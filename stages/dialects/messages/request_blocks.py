@@ -23,6 +23,7 @@ from pipeline.request import (
     RefusalPart,
     Remote,
     RequestOptions,
+    ResultPart,
     Role,
     ServerPart,
     Source,
@@ -32,7 +33,7 @@ from pipeline.request import (
     Turn,
 )
 from pipeline.toolnames import CallIds, OfferedTool, ToolNames
-from pipeline.turns import instruction, only_text
+from pipeline.turns import SOMETHING, instruction, only_text
 from stages.dialects.messages.opaque import block_of
 from stages.dialects.messages.request_tables import CACHE_MARKS, IMAGES, PDF
 
@@ -68,7 +69,7 @@ class BlockWriter:
             else:
                 if not out and role != "user" and not self.native:
                     self.ladder.lose("turns.first", turn.where)
-                    out.append({"role": "user", "content": [{"type": "text", "text": "."}]})
+                    out.append({"role": "user", "content": [{"type": "text", "text": SOMETHING}]})
                 out.append(self.own(turn, {"role": role, "content": blocks}))
         for message in out:
             message["content"] = _content(message["content"])
@@ -147,7 +148,7 @@ class BlockWriter:
             self.ladder.lose("part out of place", part.where)
 
     def _text(self, part: TextPart | RefusalPart) -> Iterator[JSON]:
-        if part.text or self.native:
+        if part.text.strip() or self.native:
             yield self.own(part, {"type": "text", "text": part.text})
         else:
             self.ladder.lose("part empty text", part.where)
@@ -198,13 +199,20 @@ class BlockWriter:
         return {} if isinstance(source, str) else self._source(source, "part document stored", part.where)
 
     def _result(self, part: ToolResultPart) -> JSON:
-        blocks = [block for piece in part.parts for block in self._given(piece)]
+        blocks = [block for piece in part.parts for block in self._found(piece)]
         result: JSON = {"type": "tool_result", "tool_use_id": self.ids.id(part.id)}
         if blocks or not self.native:
             result["content"] = _content(blocks)
         if part.is_error:
             result["is_error"] = True
         return self.own(part, result)
+
+    def _found(self, piece: ResultPart) -> Iterator[JSON]:
+        """The blocks of a piece of a result; it may be blank, and nothing is lost with an empty text."""
+        if not isinstance(piece, TextPart):
+            yield from self._given(piece)
+        elif piece.text or self.native:
+            yield self.own(piece, {"type": "text", "text": piece.text})
 
     def _call(self, part: ToolUsePart) -> JSON:
         tool = OfferedTool(part.name, part.namespace, part.kind, wrapped=part.kind is ToolKind.CUSTOM)

@@ -9,6 +9,7 @@ from pipeline.given import as_given, is_as_given, replaced, route_changes
 from pipeline.ladder import Ladder, Rule
 from pipeline.ledger import Ledger
 from pipeline.limits import DEFAULT_LIMITS, Limits
+from pipeline.portable import portable
 from pipeline.request import (
     DEFAULT_OPTIONS,
     SAMPLING,
@@ -32,7 +33,7 @@ from pipeline.toolnames import (
     description_of,
     wrapped_description,
 )
-from pipeline.turns import bind
+from pipeline.turns import SOMETHING, bind
 from stages.dialects.messages.request_blocks import JSON, BlockWriter
 from stages.dialects.messages.request_tables import (
     BARRED,
@@ -82,7 +83,7 @@ class _Builder:
         """The body and its map."""
         request = self.request
         if not self.native:
-            self.ladder.settle(request.losses)
+            self.request = request = portable(request, self.ladder)
         body: JSON = {**request.extras, **(request.private if self.native else {})}
         body["model"] = self.options.model or request.model
         tools = self._tools()
@@ -129,6 +130,9 @@ class _Builder:
             plain = len(blocks) == 1 and set(blocks[0]) == {"type", "text"}
             body["system"] = blocks[0]["text"] if plain else blocks
         body["messages"] = self.writer.messages(turns if self.native else bind(turns, self.ladder))
+        if not body["messages"]:
+            self._lose("turns", "turns.none")
+            body["messages"] = [{"role": "user", "content": SOMETHING}]
 
     def _tools(self) -> list[JSON]:
         choice = self.request.tool_choice

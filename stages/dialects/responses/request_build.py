@@ -11,6 +11,7 @@ from pipeline.given import as_given, is_as_given, replaced, route_changes
 from pipeline.ladder import Ladder, Rule
 from pipeline.ledger import Ledger
 from pipeline.limits import DEFAULT_LIMITS, Limits
+from pipeline.portable import portable
 from pipeline.request import (
     DEFAULT_OPTIONS,
     Choosing,
@@ -21,14 +22,17 @@ from pipeline.request import (
     ReasoningPart,
     Request,
     RequestOptions,
+    Role,
     ServerTool,
+    TextPart,
     Tool,
     ToolChoice,
     ToolUsePart,
+    Turn,
     WebSearch,
 )
 from pipeline.toolnames import BuiltRequest, CallIds, OfferedTool, ToolNames
-from pipeline.turns import bind
+from pipeline.turns import SOMETHING, bind
 from stages.dialects.responses.request_items import JSON, ItemWriter
 from stages.dialects.responses.request_tables import (
     ANY_ID,
@@ -75,7 +79,7 @@ class _Builder:
         """The body and its map."""
         request = self.request
         if not self.native:
-            self.ladder.settle(request.losses)
+            self.request = request = portable(request, self.ladder)
         body: JSON = {**request.extras, **(request.private if self.native else {})}
         body["model"] = self.options.model or request.model
         tools = self._tools()
@@ -126,10 +130,15 @@ class _Builder:
                 body["input"] = replaced(request.given.body["input"], anew)
                 self.anew = {"input"}
             return
+        if not turns:  # instructions alone are no input
+            system, turns = (), system
         if text := "\n\n".join(text for turn in system if (text := writer.instructions(turn))):
             body["instructions"] = text
         turns = turns if self.native else tuple(bind(turns, self.ladder))
         body["input"] = items = writer.items(turns)
+        if not items and not self.native:
+            self._lose("turns", "turns.none")
+            items.extend(writer.items([Turn(Role.USER, (TextPart(SOMETHING),))]))
         if not self.native and items and items[-1].get("role") == "assistant":
             self.ladder.lose("turns.prefill", turns[-1].where)
 
