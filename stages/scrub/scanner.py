@@ -118,7 +118,7 @@ class Scanner:
         if self._openers.search(text) is not None:
             return False
         code = self._code
-        if code.blank or code.run or "\n" in text:
+        if code.before is not None or code.run or "\n" in text:
             code.passed(text)
         self._last = text
         return True
