@@ -124,7 +124,7 @@ def _reading(
     decoder = SSEDecoder(limits=limits, sentinels=tuple(upstream.sentinels), ledger=ledger)
     stream = decoder | upstream.normalizer(facts=facts, ledger=ledger, limits=limits)
     read = partial(upstream.read_body, facts=facts, ledger=ledger, limits=limits)
-    whole = BodyReader(read, limits=limits, mend=meant_object, ledger=ledger)
+    whole = BodyReader(read, limits=limits, mend=partial(meant_object, depth=limits.json_depth), ledger=ledger)
     return AnswerReader(stream, whole) if form is None else stream if form is Form.STREAM else whole
 
 

@@ -1,6 +1,7 @@
 """stages.whole: a body becomes events at its end, events become a body at theirs."""
 
 import json
+from functools import partial
 from typing import Any
 
 import pytest
@@ -83,7 +84,7 @@ def test_arguments_of_a_whole_answer_are_mended_if_they_mean_an_object(written: 
         return Message("m", "m", (ToolUse("a", "f", written), cut, free))
 
     ledger = Ledger()
-    events = play(BodyReader(read, mend=meant_object, ledger=ledger), b"{}", EOF)[1]
+    events = play(BodyReader(read, mend=partial(meant_object, depth=200), ledger=ledger), b"{}", EOF)[1]
     assert [event.text for event in events if isinstance(event, ArgumentsDelta)] == [
         text for text in (meant, written, written) if text
     ]

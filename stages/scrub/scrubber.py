@@ -1,7 +1,6 @@
 """Tool calls and reasoning that a model wrote as text become blocks, while they are still arriving."""
 
-from collections import deque
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 
 from attrs import define, evolve, field
 
@@ -18,7 +17,6 @@ from pipeline.events import (
     ToolUseBlock,
 )
 from pipeline.ids import CallIds
-from pipeline.jsontext import size_of
 from pipeline.ledger import Ledger
 from pipeline.limits import DEFAULT_LIMITS, Limits
 from pipeline.outcome import Outcome
@@ -31,6 +29,7 @@ from stages.scrub.gate import Fate, Progress
 from stages.scrub.grammar import Call, Family, Lost, Tools
 from stages.scrub.inplace import PlacedWriter
 from stages.scrub.scanner import Kind, Piece, Scanner
+from stages.scrub.tape import Tape
 from stages.scrub.writer import Writer
 
 NAME = "TagScrubber"
@@ -62,19 +61,11 @@ class TagScrubber(Stage[Event, Event]):
     _scanner: Scanner = field(init=False)
     _writer: Writer | PlacedWriter = field(init=False)
     _ids: CallIds = field(init=False)
-    _tape: deque[Event] = field(init=False, factory=deque)
-    """What came and was not passed on, in order; mostly nothing."""
-    _passed: int = field(init=False, default=0)
-    """How much of the tape's first text was."""
-    _told_of: bool = field(init=False, default=False)
-    """Some of it was shown, under the frame that it came in."""
-    _pieces: deque[Piece] = field(init=False, factory=deque)
-    """What the tape's text is made of, as far as that is certain."""
-    _size: int = field(init=False, default=0)
-    """Their bytes."""
+    _tape: Tape | None = field(init=False, default=None)
+    """What came and was not passed on; mostly nothing."""
     _from: int = field(init=False, default=0)
     _to: int = field(init=False, default=0)
-    """Where in the visible text they begin and end."""
+    """Where in the visible text its pieces begin and end."""
     _answered: int = field(init=False, default=0)
     """Up to where the model is known to have gone on from reasoning, by text or by a call in the upstream's form."""
     _structured: bool = field(init=False, default=False)
@@ -96,14 +87,16 @@ class TagScrubber(Stage[Event, Event]):
 
     @property
     def held(self) -> int:  # type: ignore[override]  # computed here, stored elsewhere
-        return 0 if self.ended else self._size + self._scanner.held + self._writer.held
+        if self.ended:
+            return 0
+        return self._scanner.held + self._writer.held + (0 if self._tape is None else self._tape.size)
 
     def receive(self, items: Sequence[Event]) -> Sequence[Event]:
         if len(items) == 1:
             event = items[0]
             if type(event) is TextDelta and event.index == self._flow and self._passes(event.text):
                 return items
-            if type(event) in BESIDE and event.index == self._writer.same and not self._tape:  # type: ignore[attr-defined]  # it has one
+            if type(event) in BESIDE and event.index == self._writer.same and self._tape is None:  # type: ignore[attr-defined]  # it has one
                 return items
         if self._failed:
             return items
@@ -120,12 +113,12 @@ class TagScrubber(Stage[Event, Event]):
             ):
                 out.append(event if event.index == self._flow else TextDelta(self._flow, event.text))
                 continue
-            if type(event) in BESIDE and event.index == writer.same and not self._tape:  # type: ignore[attr-defined]  # it has one
+            if type(event) in BESIDE and event.index == writer.same and self._tape is None:  # type: ignore[attr-defined]  # it has one
                 out.append(event)
                 continue
             if isinstance(event, TextDelta) and (event.text or not self.in_place):
                 if event.text:
-                    self._tape.append(event)
+                    self._waiting().events.append(event)
                     self._told(self._scanner.feed(event.text), out)
             elif isinstance(event, MessageDelta):
                 self._over(Progress.OVER, out)
@@ -136,7 +129,7 @@ class TagScrubber(Stage[Event, Event]):
                 self.ended, self._failed = not self.in_place, self.in_place
             else:
                 self._beside(event, out)
-            self._flow = writer.index if writer.flowing and self._scanner.quiet and not self._tape else -1
+            self._flow = writer.index if writer.flowing and self._scanner.quiet and self._tape is None else -1
         return out
 
     def receive_eof(self, cause: StreamError | None = None) -> Sequence[Event]:
@@ -155,10 +148,15 @@ class TagScrubber(Stage[Event, Event]):
         if isinstance(event, BlockStart) and isinstance(event.block, ToolUseBlock):
             self._ids.unique(event.block.id)
             self._called(out)
-        if self._tape:
-            self._tape.append(event)
+        if self._tape is not None:
+            self._tape.events.append(event)
         else:
             self._writer.event(event, out)
+
+    def _waiting(self) -> Tape:
+        """The tape."""
+        self._tape = self._tape or Tape()
+        return self._tape
 
     def _called(self, out: list[Event]) -> None:
         """The model made a call that is no text."""
@@ -172,74 +170,68 @@ class TagScrubber(Stage[Event, Event]):
     def _told(self, pieces: list[Piece], out: list[Event]) -> None:
         """More of the text is certain."""
         for piece in pieces:
-            self._pieces.append(piece)
-            self._size += size_of(piece.raw)
+            self._waiting().tell(piece)
             self._to += len(piece.raw)
             if piece.kind is Kind.TEXT and not piece.raw.isspace():
                 self._answered = self._to
-        self._drain(out)
-        if self._size > self.limits.held_bytes and self._progress is Progress.OPEN:
+        tape = self._tape
+        if tape is None:
+            return
+        self._drain(tape, out)
+        if tape.size > self.limits.held_bytes and self._progress is Progress.OPEN:
             self._progress = Progress.OVER
-            self._drain(out)
+            self._drain(tape, out)
+        if not tape.events:
+            self._tape = None
 
     def _over(self, progress: Progress, out: list[Event]) -> None:
         """The text ends."""
         self._progress, self._flow = progress, -1
         self._told(self._scanner.close(), out)
 
-    def _drain(self, out: list[Event]) -> None:
+    def _drain(self, tape: Tape, out: list[Event]) -> None:
         """Pass on what is decided."""
-        while self._pieces:
-            piece = self._pieces[0]
+        while tape.pieces:
+            piece = tape.pieces[0]
             fate = self._fate(piece)
             if fate is Fate.UNDECIDED:
                 return
+            left = 0
             if fate is Fate.TEXT:
-                run = self._run(piece)
+                run = self._run(tape)
                 length = sum(len(one.raw) for one in run)
-                left = self._split(length) if self.in_place else 0
-                self._put_back(run, left)
-                self._show(length - left, _is_thought(piece), out)
+                left = self._split(tape, length) if self.in_place else 0
+                self._put_back(tape, run, left)
+                self._show(tape.take(length - left, shown=True), _is_thought(piece), out)
             else:
-                self._untaken(piece)
-                self._cut(piece, fate, out)
-                left = 0
-            while self._tape and not _speaks(self._tape[0]):
-                self._writer.event(self._tape.popleft(), out)
+                self._decided(tape)
+                self._cut(piece, fate, tape.take(len(piece.raw)), out)
+            while tape.events and not tape.speaks:
+                self._writer.event(tape.events.popleft(), out)
             if left:
                 return
 
-    def _run(self, piece: Piece) -> list[Piece]:
-        """The pieces that are shown with the first, so that a delta stays one; they are decided."""
-        run = [piece]
-        self._untaken(piece)
-        while self._pieces and _goes_with(self._pieces[0], piece, strays=self.in_place):
-            if self._fate(self._pieces[0]) is not Fate.TEXT:
+    def _run(self, tape: Tape) -> list[Piece]:
+        """The first piece, and those that are shown with it, so that a delta stays one; they are decided."""
+        run = [self._decided(tape)]
+        while tape.pieces and _goes_with(tape.pieces[0], run[0], strays=self.in_place):
+            if self._fate(tape.pieces[0]) is not Fate.TEXT:
                 break
-            run.append(self._pieces[0])
-            self._untaken(run[-1])
+            run.append(self._decided(tape))
         return run
 
-    def _split(self, length: int) -> int:
+    def _split(self, tape: Tape, length: int) -> int:
         """How many of so many characters are of a delta of which the rest is not decided."""
-        if self._pieces and self._fate(self._pieces[0]) is not Fate.UNDECIDED:
+        if tape.pieces and self._fate(tape.pieces[0]) is not Fate.UNDECIDED:
             return 0
-        end, whole = -self._passed, 0
-        for event in self._tape:
-            if isinstance(event, TextDelta):
-                end += len(event.text)
-                if end > length:
-                    break
-                whole = end
-        return length - whole
+        return length - tape.whole(length)
 
-    def _put_back(self, run: list[Piece], count: int) -> None:
+    def _put_back(self, tape: Tape, run: list[Piece], count: int) -> None:
         """The last characters of a run are not decided after all."""
         while count > 0:
             piece = run.pop()
             piece = evolve(piece, raw=piece.raw[-count:])
-            self._pieces.appendleft(piece)
-            self._size += size_of(piece.raw)
+            tape.put_back(piece)
             self._from -= len(piece.raw)
             count -= len(piece.raw)
 
@@ -272,15 +264,15 @@ class TagScrubber(Stage[Event, Event]):
             progress=self._progress,
         )
 
-    def _untaken(self, piece: Piece) -> None:
-        """The first piece is decided."""
-        self._pieces.popleft()
-        self._size -= size_of(piece.raw)
+    def _decided(self, tape: Tape) -> Piece:
+        """The first piece, which is decided."""
+        piece = tape.next()
         self._from += len(piece.raw)
+        return piece
 
-    def _show(self, length: int, thought: bool, out: list[Event]) -> None:
-        """So much is text, or reasoning; in it stays what came in the middle of it."""
-        for event in self._taken(length, shown=True):
+    def _show(self, events: Iterable[Event], thought: bool, out: list[Event]) -> None:
+        """This is text, or reasoning; in it stays what came in the middle of it."""
+        for event in events:
             if not isinstance(event, TextDelta):
                 self._writer.event(event, out)
             elif thought:
@@ -288,10 +280,10 @@ class TagScrubber(Stage[Event, Event]):
             else:
                 self._writer.text(event, out)
 
-    def _cut(self, piece: Piece, fate: Fate, out: list[Event]) -> None:
+    def _cut(self, piece: Piece, fate: Fate, events: Iterable[Event], out: list[Event]) -> None:
         """A piece that is not shown; behind it comes what came in the middle of it."""
         writer = self._writer
-        between = [event for event in self._taken(len(piece.raw)) if not isinstance(event, TextDelta)]
+        between = [event for event in events if not isinstance(event, TextDelta)]
         writer.cut(out)
         if fate is Fate.CALL:
             self._recover(piece.found, out)
@@ -315,37 +307,11 @@ class TagScrubber(Stage[Event, Event]):
             self._recovered = True
             self.outcome.recovered += 1
 
-    def _taken(self, count: int, *, shown: bool = False) -> Iterator[Event]:
-        """So many characters of text off the tape, in the deltas that they came in, and what stands between them.
-
-        Of a delta that is taken in parts, the first that is shown is the one that its frame tells.
-        """
-        while count > 0:
-            event = self._tape.popleft()
-            if isinstance(event, TextDelta):
-                begin, end = self._passed, self._passed + count
-                self._passed = 0
-                if end < len(event.text):
-                    self._tape.appendleft(event)
-                    self._passed = end
-                text = event.text[begin:end]
-                count -= len(text)
-                if len(text) < len(event.text):
-                    origin = None if self._told_of else event.origin
-                    self._told_of = (self._told_of or shown) and self._passed > 0
-                    event = TextDelta(event.index, text, origin=origin)
-            yield event
-
     def _fitting(self, event: MessageDelta) -> MessageDelta:
         """The message's end, which says that tools are to be called if that was written as text."""
         if self._recovered and event.stop_reason is StopReason.END_TURN:
             return evolve(event, stop_reason=StopReason.TOOL_USE)
         return event
-
-
-def _speaks(event: Event) -> bool:
-    """Whether this is some of the visible text."""
-    return isinstance(event, TextDelta) and event.text != ""
 
 
 def _is_thought(piece: Piece) -> bool:
