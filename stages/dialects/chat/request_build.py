@@ -26,9 +26,9 @@ from pipeline.toolnames import (
     NOTHING,
     WRAPPED_SCHEMA,
     BuiltRequest,
-    CallIds,
     OfferedTool,
     ToolNames,
+    UpstreamIds,
     description_of,
     wrapped_description,
 )
@@ -69,7 +69,7 @@ class _Builder:
         self.options = options
         self.native = request.dialect == NAME
         self.names = ToolNames(MANY, NOTHING) if self.native else ToolNames(NAME_CHARS, BARRED)
-        self.ids = CallIds(MANY, NOTHING) if self.native else CallIds(ID_CHARS, ANY_ID)
+        self.ids = UpstreamIds(MANY, NOTHING) if self.native else UpstreamIds(ID_CHARS, ANY_ID)
 
     def build(self) -> BuiltRequest:
         """The body and its map."""

@@ -31,7 +31,7 @@ from pipeline.request import (
     ToolUsePart,
     Turn,
 )
-from pipeline.toolnames import CallIds, OfferedTool, ToolNames
+from pipeline.toolnames import OfferedTool, ToolNames, UpstreamIds
 from pipeline.turns import instruction, only_text
 from stages.dialects.messages.opaque import block_of
 from stages.dialects.messages.request_tables import CACHE_MARKS, IMAGES, PDF
@@ -45,7 +45,7 @@ class BlockWriter:
 
     ladder: Ladder
     names: ToolNames
-    ids: CallIds
+    ids: UpstreamIds
     options: RequestOptions
     native: bool
     _marks: int = field(init=False, default=0)

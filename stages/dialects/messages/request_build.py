@@ -25,9 +25,9 @@ from pipeline.toolnames import (
     NOTHING,
     WRAPPED_SCHEMA,
     BuiltRequest,
-    CallIds,
     OfferedTool,
     ToolNames,
+    UpstreamIds,
     description_of,
     wrapped_description,
 )
@@ -73,7 +73,7 @@ class _Builder:
         self.options = options
         self.native = request.dialect == NAME
         self.names = ToolNames(MANY, NOTHING) if self.native else ToolNames(NAME_CHARS, BARRED)
-        self.ids = CallIds(MANY, NOTHING) if self.native else CallIds(ID_CHARS, BARRED)
+        self.ids = UpstreamIds(MANY, NOTHING) if self.native else UpstreamIds(ID_CHARS, BARRED)
         self.writer = BlockWriter(ladder, self.names, self.ids, options, self.native)
 
     def build(self) -> BuiltRequest:

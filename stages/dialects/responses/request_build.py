@@ -22,7 +22,7 @@ from pipeline.request import (
     ToolUsePart,
     WebSearch,
 )
-from pipeline.toolnames import BuiltRequest, CallIds, OfferedTool, ToolNames
+from pipeline.toolnames import BuiltRequest, OfferedTool, ToolNames, UpstreamIds
 from pipeline.turns import bind
 from stages.dialects.responses.request_items import JSON, ItemWriter
 from stages.dialects.responses.request_tables import (
@@ -62,7 +62,7 @@ class _Builder:
         self.options = options
         self.native = request.dialect == NAME
         self.names = ToolNames(NAME_CHARS, BARRED)
-        self.ids = CallIds(ID_CHARS, ANY_ID)
+        self.ids = UpstreamIds(ID_CHARS, ANY_ID)
 
     def build(self) -> BuiltRequest:
         """The body and its map."""
