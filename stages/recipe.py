@@ -1,9 +1,10 @@
 """The default chain of a route: the composition root."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
+from pipeline.change import Change
 from pipeline.dialect import NO_REQUEST, Dialect, RequestFacts, Returning
 from pipeline.events import Event, ToolKind
 from pipeline.ledger import Ledger
@@ -88,7 +89,8 @@ def default_halves(
         if _renames(facts):
             reading = reading | ToolRestorer(facts.map)
         if not streamed:
-            return reading, _writing(client, leaving, facts, ledger, limits, verdict)
+            patch = partial(client.patch_body, facts=facts, ledger=ledger, limits=limits)
+            return reading, _writing(client, leaving, facts, ledger, limits, verdict, patch)
         returner = client.returner(facts=facts, ledger=ledger, limits=limits)
         return reading, verdict | FrameReturner(returner, SSEEncoder())
     sealer = Sealer(upstream=options.upstream or upstream.name, envelopes=options.envelope, ledger=ledger)
@@ -147,13 +149,19 @@ def _keeping(
 
 
 def _writing(
-    client: Dialect, form: Form, facts: RequestFacts, ledger: Ledger, limits: Limits, verdict: VerdictStage
+    client: Dialect,
+    form: Form,
+    facts: RequestFacts,
+    ledger: Ledger,
+    limits: Limits,
+    verdict: VerdictStage,
+    patch: Callable[[Change], Any] | None = None,
 ) -> Stage[Event, bytes]:
-    """Events to bytes of an answer, the verdict told last before."""
+    """Events to bytes of an answer, the verdict told last before. `patch` writes what was changed into a whole one."""
     if form is Form.STREAM:
         return verdict | client.encoder(facts=facts, ledger=ledger, limits=limits) | SSEEncoder()
 
     def write(message: Message) -> Mapping[str, Any]:
         return client.write_body(message, facts=facts, ledger=ledger)
 
-    return AnswerBound(limits=limits) | verdict | BodyWriter(write)
+    return AnswerBound(limits=limits) | verdict | BodyWriter(write, patch=patch)

@@ -269,7 +269,7 @@ def test_a_finish_that_was_changed_is_patched_in_the_frame_that_told_it_and_so_a
         yield one
 
     counts = changed(ended)[11]["usage"]
-    assert (counts["prompt_tokens"], counts["completion_tokens"]) == (3, 4)
+    assert counts == {"prompt_tokens": 3, "completion_tokens": 4, "total_tokens": 7}
     assert changed(ended) == replaced(STREAM, (10, finish("length")), (11, {**STREAM[11], "usage": counts}))
     late = [*STREAM[:10], chunk({"content": "."}, "stop", weird=1), DONE]
     counted = changed(ended, late, facts=RequestFacts(include_usage=False))

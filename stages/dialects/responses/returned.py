@@ -22,7 +22,6 @@ from pipeline.events import (
 )
 from pipeline.jsontext import dumps
 from pipeline.ledger import Ledger
-from stages.dialects.responses.encode import INCOMPLETE
 from stages.dialects.responses.errors import failed_error
 from stages.dialects.responses.keeper import ITEM_DONE, TEXTS, WORDS, Keeper, spoken, spot_of
 from stages.dialects.responses.kept import (
@@ -35,6 +34,7 @@ from stages.dialects.responses.kept import (
     said_in,
 )
 from stages.dialects.responses.normalize import LIFE, TERMINALS
+from stages.dialects.responses.patch import ended, renamed, status_of
 from stages.dialects.responses.usage import usage_object
 from stages.dialects.responses.written import Json
 
@@ -184,8 +184,7 @@ class ResponsesReturner:
     def _life(self, said: Json, made: Sequence[Event], events: Sequence[Event]) -> Json:
         for was, now in zip(made, events, strict=False):
             if isinstance(was, MessageStart) and isinstance(now, MessageStart):
-                self._named |= {"id": now.id} if now.id != was.id else {}
-                self._named |= {"model": now.model} if now.model != was.model else {}
+                self._named |= renamed(was, now)
         if not isinstance(response := said.get("response"), dict):
             return said
         self._response = {**response, **self._named}
@@ -216,13 +215,9 @@ class ResponsesReturner:
         back = {**said, "response": {**response, **self._named, "output": output}}
         was, now = _end_of(made), _end_of(events)
         if now is not None and was is not None:
-            if now.usage is not None and now.usage != was.usage:
-                counts = response.get("usage")
-                back["response"]["usage"] = {**(counts if isinstance(counts, dict) else {}), **usage_object(now.usage)}
-            if now.stop_reason is not was.stop_reason and _why(now) != _why(was):
-                status, why = _status(now)
-                back["type"] = f"response.{status}"
-                back["response"] |= {"status": status, "incomplete_details": why}
+            end = ended(response, was, now)
+            back["response"] |= end
+            back["type"] = f"response.{end['status']}" if "status" in end else said["type"]
         error = events[-1]
         if isinstance(error, StreamError) and not any(error is one for one in made):
             back["response"]["error"] = failed_error(error)
@@ -253,7 +248,7 @@ class ResponsesReturner:
         elif isinstance(event, MessageStop):
             self._over = True
             end = self._end or MessageDelta(StopReason.END_TURN)
-            status, why = _status(end)
+            status, why = status_of(end)
             out.append(self._ending(status, end, incomplete_details=why))
         elif isinstance(event, StreamError):
             out += self.failed(event)
@@ -295,13 +290,3 @@ class ResponsesReturner:
 
 def _end_of(events: Iterable[Event]) -> MessageDelta | None:
     return next((event for event in events if isinstance(event, MessageDelta)), None)
-
-
-def _why(end: MessageDelta) -> str | None:
-    return INCOMPLETE.get(end.stop_reason)
-
-
-def _status(end: MessageDelta) -> tuple[str, Json | None]:
-    """The status of a response that ended so, and why it is incomplete."""
-    why = _why(end)
-    return ("completed", None) if why is None else ("incomplete", {"reason": why})
