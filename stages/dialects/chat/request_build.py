@@ -2,9 +2,10 @@
 
 from typing import Any
 
+from pipeline.builder import Builder
 from pipeline.effort import OFF, effort_under, is_off
 from pipeline.events import ToolKind
-from pipeline.ladder import Ladder, Rule
+from pipeline.ladder import Ladder
 from pipeline.ledger import Ledger
 from pipeline.limits import DEFAULT_LIMITS, Limits
 from pipeline.request import (
@@ -60,24 +61,18 @@ def build(
     return _Builder(request, Ladder(STAGE, WRITE, ledger, options.strict), options).build()
 
 
-class _Builder:
+class _Builder(Builder):
     """Builds one body."""
 
     def __init__(self, request: Request, ladder: Ladder, options: RequestOptions) -> None:
-        self.request = request
-        self.ladder = ladder
-        self.options = options
-        self.native = request.dialect == NAME
+        super().__init__(request, ladder, options, NAME)
         self.names = ToolNames(MANY, NOTHING) if self.native else ToolNames(NAME_CHARS, BARRED)
         self.ids = UpstreamIds(MANY, NOTHING) if self.native else UpstreamIds(ID_CHARS, ANY_ID)
 
     def build(self) -> BuiltRequest:
         """The body and its map."""
         request = self.request
-        if not self.native:
-            self.ladder.settle(request.losses)
-        body: JSON = {**request.extras, **(request.private if self.native else {})}
-        body["model"] = self.options.model or request.model
+        body = self._begun()
         tools = self._tools()
         writer = MessageWriter(self.ladder, self.names, self.ids, self.options, self.native)
         turns = request.turns if self.native else bind(request.turns, self.ladder)
@@ -94,13 +89,9 @@ class _Builder:
         self._form(body)
         self._account(body)
         if request.stream:
-            body["stream"] = True
             given = body.get("stream_options")
             body["stream_options"] = {**(given if isinstance(given, dict) else {}), "include_usage": True}
-        return BuiltRequest(body, self.names.map(self.ids))
-
-    def _lose(self, member: str, row: str = "") -> Rule:
-        return self.ladder.lose(row or member, self.request.path(member))
+        return self._built(body)
 
     def _tools(self) -> list[JSON]:
         out = []
