@@ -3,7 +3,7 @@
 from typing import Any
 
 from pipeline.ladder import Ladder, Rule
-from pipeline.request import Request, RequestOptions
+from pipeline.request import Choosing, Request, RequestOptions
 from pipeline.toolnames import BuiltRequest, ToolNames, UpstreamIds
 
 
@@ -34,6 +34,19 @@ class Builder:
         if self.request.stream:
             body["stream"] = True
         return BuiltRequest(body, self.names.map(self.ids))
+
+    @property
+    def _demands_a_call(self) -> bool:
+        """Whether the answer must call a tool."""
+        choice = self.request.tool_choice
+        return choice is not None and choice.mode in (Choosing.ANY, Choosing.ONE)
+
+    def _bound(self) -> int | None:
+        """The bound on the answer's tokens; that the route's most is below the client's is told."""
+        bound = self.request.bound(self.options.most_tokens)
+        if bound != self.request.max_tokens:
+            self._lose("max_tokens", "max_tokens above the most")
+        return bound
 
     def _lose(self, member: str, row: str = "") -> Rule:
         """A member that cannot be said as it is; `row` where it is not the member's own."""

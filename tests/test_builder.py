@@ -2,17 +2,22 @@
 
 from typing import Any
 
+import pytest
 from attrs import evolve
 
 from pipeline.builder import Builder
 from pipeline.ladder import Ladder, Loss, Row, Rule, table
 from pipeline.ledger import Ledger
-from pipeline.request import Request, RequestOptions
+from pipeline.request import Choosing, Request, RequestOptions, ToolChoice
 from pipeline.toolnames import BuiltRequest, OfferedTool, ToolNames, UpstreamIds
 from tests.request_shapes import request
 from tests.test_request_names import BARRED
 
-TABLE = table(Row("stop", Rule.DROP, reason="it cannot be said"), Row("stop of blanks", Rule.DROP, reason="blanks"))
+TABLE = table(
+    Row("stop", Rule.DROP, reason="it cannot be said"),
+    Row("stop of blanks", Rule.DROP, reason="blanks"),
+    Row("max_tokens above the most", Rule.DEGRADE, reason="too many"),
+)
 THEIRS = Row("hosted", Rule.DROP, reason="another provider's")
 GIVEN = evolve(
     request(extras={"trace": 1, "model": "x"}, private={"container": "c"}, paths={"stop": "stop_sequences"}),
@@ -30,6 +35,12 @@ class Words(Builder):
 
     def build(self) -> BuiltRequest:
         return self._built(self._begun())
+
+    def bound(self) -> int | None:
+        return self._bound()
+
+    def demands(self) -> bool:
+        return self._demands_a_call
 
     def lose(self) -> None:
         self._lose("stop")
@@ -68,3 +79,21 @@ def test_a_loss_is_told_by_the_clients_word_and_the_members_row_or_another() -> 
         ("stop_sequences", "it cannot be said"),
         ("stop_sequences", "blanks"),
     ]
+
+
+@pytest.mark.parametrize(
+    ("asked", "most", "bound", "lowered"),
+    [(None, 9, None, False), (9, None, 9, False), (9, 9, 9, False), (9, 8, 8, True)],
+)
+def test_a_bound_is_within_the_routes_and_recorded_if_it_was_lowered(
+    asked: int | None, most: int | None, bound: int | None, lowered: bool
+) -> None:
+    ledger = Ledger(direction="request")
+    assert Words(evolve(GIVEN, max_tokens=asked), ledger, most_tokens=most).bound() == bound
+    assert [(entry.path, entry.reason) for entry in ledger] == [("max_tokens", "too many")] * lowered
+
+
+def test_a_call_is_demanded_of_any_tool_or_of_one() -> None:
+    choices = [None, *(ToolChoice(mode) for mode in Choosing)]
+    demanding = [one for one in choices if Words(evolve(GIVEN, tool_choice=one), Ledger()).demands()]
+    assert demanding == [ToolChoice(Choosing.ANY), ToolChoice(Choosing.ONE)]

@@ -83,7 +83,7 @@ class _Builder(Builder):
             body["tools"] = tools
         if tools or self.native:
             self._choice(body)
-        elif request.tool_choice is not None and request.tool_choice.mode in (Choosing.ANY, Choosing.ONE):
+        elif self._demands_a_call:
             self._lose("tool_choice", "tool_choice hosted")
         self._bounds(body)
         self._form(body)
@@ -163,12 +163,10 @@ class _Builder(Builder):
 
     def _bounds(self, body: JSON) -> None:
         request = self.request
-        bound = request.bound(self.options.most_tokens)
+        bound = self._bound()
         if bound is not None:
             if bound == 0 and not self.native:
                 self._lose("max_tokens", "max_tokens of zero")
-            if bound != request.max_tokens:
-                self._lose("max_tokens", "max_tokens above the most")
             older = self.options.old_max_tokens or (self.native and request.path("max_tokens") == "max_tokens")
             body["max_tokens" if older else "max_completion_tokens"] = bound
         if request.stop:

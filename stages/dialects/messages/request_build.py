@@ -51,10 +51,6 @@ _TIERS = {"default": "standard_only"}
 _JSON_ONLY = "Answer with one JSON object and nothing else."
 
 
-_DEMANDS = (Choosing.ANY, Choosing.ONE)
-"""The choices that ask for a call."""
-
-
 def build(
     request: Request, *, ledger: Ledger, limits: Limits = DEFAULT_LIMITS, options: RequestOptions = DEFAULT_OPTIONS
 ) -> BuiltRequest:
@@ -76,7 +72,6 @@ class _Builder(Builder):
 
     def build(self) -> BuiltRequest:
         """The body and its map."""
-        request = self.request
         body = self._begun()
         tools = self._tools()
         self._conversation(body)
@@ -87,7 +82,7 @@ class _Builder(Builder):
         if tools:
             body["tools"] = tools
             self._choice(body)
-        elif not self.native and request.tool_choice is not None and request.tool_choice.mode in _DEMANDS:
+        elif not self.native and self._demands_a_call:
             self._lose("tool_choice", "tool_choice hosted")
         self._account(body)
         return self._built(body)
@@ -168,10 +163,8 @@ class _Builder(Builder):
 
     def _bounds(self, body: JSON) -> None:
         request = self.request
-        bound = request.bound(self.options.most_tokens)
+        bound = self._bound()
         body["max_tokens"] = self.options.max_tokens if bound is None else bound
-        if bound != request.max_tokens:
-            self._lose("max_tokens", "max_tokens above the most")
         stop = [text for text in request.stop if text.strip() or self.native]
         if len(stop) != len(request.stop):
             self._lose("stop", "stop of blanks")

@@ -64,7 +64,6 @@ class _Builder(Builder):
 
     def build(self) -> BuiltRequest:
         """The body and its map."""
-        request = self.request
         body = self._begun()
         tools = self._tools()
         self._conversation(body)
@@ -72,7 +71,7 @@ class _Builder(Builder):
             body["tools"] = tools
         if tools or self.native:
             self._choice(body)
-        elif request.tool_choice is not None and request.tool_choice.mode in (Choosing.ANY, Choosing.ONE):
+        elif self._demands_a_call:
             self._lose("tool_choice", "tool_choice hosted")
         self._bounds(body)
         self._reasoning(body)
@@ -162,13 +161,11 @@ class _Builder(Builder):
 
     def _bounds(self, body: JSON) -> None:
         request = self.request
-        bound = request.bound(self.options.most_tokens)
+        bound = self._bound()
         if bound is not None:
             body["max_output_tokens"] = bound
             if bound == 0 and not self.native:
                 self._lose("max_tokens", "max_tokens of zero")
-            if bound != request.max_tokens:
-                self._lose("max_tokens", "max_tokens above the most")
             if bound < LEAST_TOKENS and not self.native:
                 self._lose("max_tokens", "max_tokens below sixteen")
                 body["max_output_tokens"] = LEAST_TOKENS
