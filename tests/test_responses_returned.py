@@ -43,7 +43,7 @@ from pipeline.testing import EOF, Chunk, cut, play
 from stages.dialects.responses.returned import ResponsesReturner
 from stages.sse import SSEEncoder
 from stages.verbatim import FrameReturner
-from tests.responses_goldens import CASES, recording
+from tests.goldens import FROM_RESPONSES
 from tests.responses_stream import (
     Json,
     added,
@@ -148,9 +148,9 @@ RAW = b": hello\n\n" + sse(*STREAM[:5]).replace(b"\n", b"\r\n") + b": there\n" +
 
 
 @pytest.mark.parametrize("chunk", CUTS, ids=str)
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("case", FROM_RESPONSES.cases)
 def test_a_fixture_comes_back_as_it_came_but_for_our_error_behind_a_cut(case: str, chunk: Chunk) -> None:
-    raw = recording(case)
+    raw = FROM_RESPONSES.recording(case)
     if raw.lstrip().startswith((b"{", b"[", b"<")):
         return  # no stream
     out, outcome = returned("responses", cut(raw, chunk))

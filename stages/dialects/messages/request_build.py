@@ -3,9 +3,10 @@
 from collections.abc import Sequence
 from typing import Any
 
+from pipeline.builder import Builder
 from pipeline.effort import OFF, budget_of_effort, effort_of, effort_under, is_off
 from pipeline.events import ToolKind
-from pipeline.ladder import Ladder, Rule
+from pipeline.ladder import Ladder
 from pipeline.ledger import Ledger
 from pipeline.limits import DEFAULT_LIMITS, Limits
 from pipeline.request import (
@@ -50,10 +51,6 @@ _TIERS = {"default": "standard_only"}
 _JSON_ONLY = "Answer with one JSON object and nothing else."
 
 
-_DEMANDS = (Choosing.ANY, Choosing.ONE)
-"""The choices that ask for a call."""
-
-
 def build(
     request: Request, *, ledger: Ledger, limits: Limits = DEFAULT_LIMITS, options: RequestOptions = DEFAULT_OPTIONS
 ) -> BuiltRequest:
@@ -64,25 +61,18 @@ def build(
     return _Builder(request, Ladder(STAGE, WRITE, ledger, options.strict), options).build()
 
 
-class _Builder:
+class _Builder(Builder):
     """Builds one body."""
 
     def __init__(self, request: Request, ladder: Ladder, options: RequestOptions) -> None:
-        self.request = request
-        self.ladder = ladder
-        self.options = options
-        self.native = request.dialect == NAME
+        super().__init__(request, ladder, options, NAME)
         self.names = ToolNames(MANY, NOTHING) if self.native else ToolNames(NAME_CHARS, BARRED)
         self.ids = UpstreamIds(MANY, NOTHING) if self.native else UpstreamIds(ID_CHARS, BARRED)
         self.writer = BlockWriter(ladder, self.names, self.ids, options, self.native)
 
     def build(self) -> BuiltRequest:
         """The body and its map."""
-        request = self.request
-        if not self.native:
-            self.ladder.settle(request.losses)
-        body: JSON = {**request.extras, **(request.private if self.native else {})}
-        body["model"] = self.options.model or request.model
+        body = self._begun()
         tools = self._tools()
         self._conversation(body)
         self._bounds(body)
@@ -92,15 +82,10 @@ class _Builder:
         if tools:
             body["tools"] = tools
             self._choice(body)
-        elif not self.native and request.tool_choice is not None and request.tool_choice.mode in _DEMANDS:
+        elif not self.native and self._demands_a_call:
             self._lose("tool_choice", "tool_choice hosted")
         self._account(body)
-        if request.stream:
-            body["stream"] = True
-        return BuiltRequest(body, self.names.map(self.ids))
-
-    def _lose(self, member: str, row: str = "") -> Rule:
-        return self.ladder.lose(row or member, self.request.path(member))
+        return self._built(body)
 
     def _conversation(self, body: JSON) -> None:
         request = self.request
@@ -178,10 +163,8 @@ class _Builder:
 
     def _bounds(self, body: JSON) -> None:
         request = self.request
-        bound = request.bound(self.options.most_tokens)
+        bound = self._bound()
         body["max_tokens"] = self.options.max_tokens if bound is None else bound
-        if bound != request.max_tokens:
-            self._lose("max_tokens", "max_tokens above the most")
         stop = [text for text in request.stop if text.strip() or self.native]
         if len(stop) != len(request.stop):
             self._lose("stop", "stop of blanks")
