@@ -4,7 +4,12 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
+<<<<<<< HEAD
 from pipeline.change import Change
+=======
+from attrs import evolve
+
+>>>>>>> scrub3
 from pipeline.dialect import NO_REQUEST, Dialect, RequestFacts, Returning
 from pipeline.events import Event, ToolKind
 from pipeline.ledger import Ledger
@@ -76,6 +81,7 @@ def default_halves(
     What stands between is given one block at a time. Whatever it makes of that is lawful again behind it, but where
     both dialects are the same.
     """
+    options = options if leaving is Form.STREAM else evolve(options, stream_calls=False)
     ledger = Ledger(most=limits.ledger_entries) if ledger is None else ledger
     outcome = Outcome(ledger=ledger) if outcome is None else outcome
     verdict = VerdictStage(outcome, facts.usage)

@@ -33,6 +33,14 @@ class Lost:
 
 
 @frozen
+class Part:
+    """A call whose body is not whole: its name is certain, and so is more of the text of its arguments."""
+
+    name: str
+    arguments: str
+
+
+@frozen
 class Thinking:
     """From here on the text is reasoning, up to one of the closers."""
 
@@ -44,7 +52,7 @@ class Answering:
     """From here on the text is for the reader again."""
 
 
-Found = Call | Lost | Thinking | Answering
+Found = Call | Lost | Part | Thinking | Answering
 
 Schema = Mapping[str, Any]
 Tools = Mapping[str, Schema]
@@ -66,6 +74,15 @@ class Place:
     """Markup stands right before it, or the beginning of the message; blanks may lie between."""
     tools: Tools = field(factory=dict)
     limits: Limits = DEFAULT_LIMITS
+    weak: bool = False
+    """The family that reads it is weak markup."""
+    early: bool = False
+    """Calls may be told before their body is whole."""
+
+    def opens(self, name: str) -> bool:
+        """Whether a call of that name may be told before its body is whole."""
+        known = name in self.tools if self.weak else name != ""
+        return self.early and known and len(name) <= self.limits.id_chars
 
     @property
     def mentioned(self) -> bool:

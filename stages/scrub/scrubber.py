@@ -4,9 +4,12 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 
 from attrs import define, evolve, field
 
+from pipeline.errors import PipelineError
 from pipeline.events import (
+    CUTTING,
     ArgumentsDelta,
     BlockStart,
+    BlockStop,
     Event,
     MessageDelta,
     ReasoningDelta,
@@ -26,8 +29,9 @@ from stages.scrub import gate
 from stages.scrub.calls import input_of
 from stages.scrub.families import FAMILIES
 from stages.scrub.gate import Fate, Progress
-from stages.scrub.grammar import Call, Family, Lost, Tools
+from stages.scrub.grammar import Call, Family, Lost, Part, Tools
 from stages.scrub.inplace import PlacedWriter
+from stages.scrub.opened import OpenCall
 from stages.scrub.scanner import Kind, Piece, Scanner
 from stages.scrub.tape import Tape
 from stages.scrub.writer import Writer
@@ -56,7 +60,8 @@ class TagScrubber(Stage[Event, Event]):
     limits: Limits = field(default=DEFAULT_LIMITS, kw_only=True)
     outcome: Outcome = field(factory=Outcome, kw_only=True)
     in_place: bool = field(default=False, kw_only=True)
-    """What holds no markup passes as it came, event by event: blocks overlap, no delta is split."""
+    """What holds no markup passes as it came, event by event: blocks overlap, no delta is split, and no call begins
+    before its body is whole."""
     ended: bool = field(init=False, default=False)
     _scanner: Scanner = field(init=False)
     _writer: Writer | PlacedWriter = field(init=False)
@@ -70,6 +75,8 @@ class TagScrubber(Stage[Event, Event]):
     """Up to where the model is known to have gone on from reasoning, by text or by a call in the upstream's form."""
     _structured: bool = field(init=False, default=False)
     _recovered: bool = field(init=False, default=False)
+    _call: OpenCall | None = field(init=False, default=None)
+    """The call that is being written; all that comes meanwhile waits behind it."""
     _flow: int = field(init=False, default=-1)
     """Of the block in which plain text is passed on as it comes; -1: it is not."""
     _passes: Callable[[str], bool] = field(init=False)
@@ -80,7 +87,13 @@ class TagScrubber(Stage[Event, Event]):
     def __attrs_post_init__(self) -> None:
         options = self.options
         families = gate.read(self.families, calls=bool(self.tools) and options.recover != "off", weak=options.weak)
-        self._scanner = Scanner(families, tools=self.tools, reasoning_open=options.reasoning_open, limits=self.limits)
+        self._scanner = Scanner(
+            families,
+            tools=self.tools,
+            early=options.stream_calls and options.recover == "prompt" and not self.in_place,
+            reasoning_open=options.reasoning_open,
+            limits=self.limits,
+        )
         self._passes = self._scanner.passes
         self._writer = PlacedWriter(self.ledger) if self.in_place else Writer(self.ledger)
         self._ids = CallIds(NAME, "tool use", self.ledger, self.limits)
@@ -101,6 +114,14 @@ class TagScrubber(Stage[Event, Event]):
         if self._failed:
             return items
         out: list[Event] = []
+        try:
+            self._take(items, out)
+        except PipelineError as error:
+            raise error.after(out) from error.__cause__
+        return out
+
+    def _take(self, items: Sequence[Event], out: list[Event]) -> None:
+        """What one read brought."""
         writer, anywhere = self._writer, not self.in_place
         for event in items:
             if self.ended:
@@ -122,6 +143,7 @@ class TagScrubber(Stage[Event, Event]):
                     self._told(self._scanner.feed(event.text), out)
             elif isinstance(event, MessageDelta):
                 self._over(Progress.OVER, out)
+                self._unended(event, out)
                 writer.event(self._fitting(event), out)
             elif isinstance(event, StreamError):
                 self._over(Progress.CUT, out)
@@ -130,7 +152,6 @@ class TagScrubber(Stage[Event, Event]):
             else:
                 self._beside(event, out)
             self._flow = writer.index if writer.flowing and self._scanner.quiet and self._tape is None else -1
-        return out
 
     def receive_eof(self, cause: StreamError | None = None) -> Sequence[Event]:
         out: list[Event] = []
@@ -150,6 +171,13 @@ class TagScrubber(Stage[Event, Event]):
             self._called(out)
         if self._tape is not None:
             self._tape.events.append(event)
+        else:
+            self._pass(event, out)
+
+    def _pass(self, event: Event, out: list[Event]) -> None:
+        """An event that is no text leaves, or waits for the call that is being written."""
+        if self._call is not None:
+            self._call.behind.append(event)
         else:
             self._writer.event(event, out)
 
@@ -187,7 +215,21 @@ class TagScrubber(Stage[Event, Event]):
     def _over(self, progress: Progress, out: list[Event]) -> None:
         """The text ends."""
         self._progress, self._flow = progress, -1
-        self._told(self._scanner.close(), out)
+        if self._call is None or progress is not Progress.CUT:
+            self._told(self._scanner.close(), out)
+        if self._call is not None and progress is Progress.CUT:  # left open: clients run one that was closed
+            for event in (*self._call.behind, *(self._tape.events if self._tape is not None else ())):
+                if isinstance(event, BlockStart):
+                    self.ledger.record(NAME, "block", "dropped", "it waited behind a call that was cut")
+            self._call = self._tape = None
+
+    def _unended(self, event: MessageDelta, out: list[Event]) -> None:
+        """The message ends; in the middle of a call that is being written it may do so only if it was cut short."""
+        if (call := self._call) is not None:
+            if event.stop_reason not in CUTTING:
+                raise call.broken()
+            out.append(BlockStop(call.index, False))
+            self._let_go(call, out)
 
     def _drain(self, tape: Tape, out: list[Event]) -> None:
         """Pass on what is decided."""
@@ -207,7 +249,7 @@ class TagScrubber(Stage[Event, Event]):
                 self._decided(tape)
                 self._cut(piece, fate, tape.take(len(piece.raw)), out)
             while tape.events and not tape.speaks:
-                self._writer.event(tape.events.popleft(), out)
+                self._pass(tape.events.popleft(), out)
             if left:
                 return
 
@@ -236,6 +278,8 @@ class TagScrubber(Stage[Event, Event]):
             count -= len(piece.raw)
 
     def _fate(self, piece: Piece) -> Fate:
+        if self._call is not None:  # it is that call's, or ought to be
+            return Fate.CALL
         if piece.kind in (Kind.TEXT, Kind.THOUGHT):
             return Fate.TEXT
         if piece.kind is Kind.TAG:
@@ -286,26 +330,57 @@ class TagScrubber(Stage[Event, Event]):
         between = [event for event in events if not isinstance(event, TextDelta)]
         writer.cut(out)
         if fate is Fate.CALL:
-            self._recover(piece.found, out)
+            self._recover(piece, out)
         elif piece.kind is Kind.UNFINISHED:
             self.ledger.record(NAME, "text", "dropped", "markup of a call that the end of the answer cut")
         for event in between:
-            writer.event(event, out)
+            self._pass(event, out)
 
-    def _recover(self, found: Call | Lost | None, out: list[Event]) -> None:
+    def _recover(self, piece: Piece, out: list[Event]) -> None:
         """A call becomes one; one that cannot be read is recorded."""
-        if isinstance(found, Lost):
+        found = piece.found
+        if self._call is not None:
+            self._go_on(self._call, piece, out)
+        elif isinstance(found, Part):
+            block = self._block(found.name, "")
+            self._call = OpenCall(block, self._writer.open(block, out))
+            self._call.more(found.arguments, out)
+        elif isinstance(found, Lost):
             self.ledger.record(NAME, "text", "dropped", found.reason)
         elif found is not None and max(len(found.name), len(found.id)) > self.limits.id_chars:
             self.ledger.record(NAME, "text", "dropped", "a call whose name or id is too long")
         elif found is not None:
-            if found.mended:
-                self.ledger.record(NAME, "text", "mended", "the JSON of a call")
-            kind = ToolKind.CUSTOM if found.name in self.freeform else ToolKind.FUNCTION
-            arguments = input_of(found.arguments) if kind is ToolKind.CUSTOM else found.arguments
-            self._writer.call(ToolUseBlock(self._ids.unique(found.id), found.name, kind), arguments, out)
-            self._recovered = True
-            self.outcome.recovered += 1
+            block = self._block(found.name, found.id)
+            self._writer.call(block, self._said(found, block.kind), out)
+
+    def _go_on(self, call: OpenCall, piece: Piece, out: list[Event]) -> None:
+        """More of the call that is being written, or its end."""
+        found = piece.found
+        if isinstance(found, Part):
+            call.more(found.arguments, out)
+        elif isinstance(found, Call):
+            call.end(found.name, self._said(found, call.block.kind), out)
+            self._let_go(call, out)
+        elif piece.kind is not Kind.UNFINISHED and self._progress is not Progress.CUT:
+            raise call.broken()
+
+    def _let_go(self, call: OpenCall, out: list[Event]) -> None:
+        """What waited behind a call leaves."""
+        self._call = None
+        for event in call.behind:
+            self._writer.event(event, out)
+
+    def _block(self, name: str, id: str) -> ToolUseBlock:  # noqa: A002
+        kind = ToolKind.CUSTOM if name in self.freeform else ToolKind.FUNCTION
+        return ToolUseBlock(self._ids.unique(id), name, kind)
+
+    def _said(self, found: Call, kind: ToolKind) -> str:
+        """The arguments of a whole call, which is counted."""
+        if found.mended:
+            self.ledger.record(NAME, "text", "mended", "the JSON of a call")
+        self._recovered = True
+        self.outcome.recovered += 1
+        return input_of(found.arguments) if kind is ToolKind.CUSTOM else found.arguments
 
     def _fitting(self, event: MessageDelta) -> MessageDelta:
         """The message's end, which says that tools are to be called if that was written as text."""
