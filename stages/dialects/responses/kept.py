@@ -194,6 +194,10 @@ class NewItems(ResponsesEncoder):
         """Whether a block is of one of them, and open."""
         return index in self._blocks
 
+    def _id(self, prefix: str) -> str:
+        """An id that no item of the server's has, even if its ids are made as ours are."""
+        return f"{ResponsesEncoder._id(self, prefix)}_new"
+
     def _place(self, item: Written) -> None:
         if item.place < 0:
             item.place, self._due = self._due, self._due + 1
