@@ -4,12 +4,9 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
-<<<<<<< HEAD
-from pipeline.change import Change
-=======
 from attrs import evolve
 
->>>>>>> scrub3
+from pipeline.change import Change
 from pipeline.dialect import NO_REQUEST, Dialect, RequestFacts, Returning
 from pipeline.events import Event, ToolKind
 from pipeline.ledger import Ledger
