@@ -6,6 +6,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from attrs import field, frozen
 
+from pipeline.change import Change
 from pipeline.errors import ClientError
 from pipeline.events import Event, Frame, Origin, StreamError, Usage
 from pipeline.ledger import Ledger
@@ -130,10 +131,13 @@ class Returner(Protocol):
 
 @runtime_checkable
 class Returning(Protocol):
-    """A dialect whose streams can go back to a client of the same dialect as they came."""
+    """A dialect whose answers can go back to a client of the same dialect as they came."""
 
     def returner(self, *, facts: RequestFacts, ledger: Ledger, limits: Limits) -> Returner:
         """Fresh, for one stream."""
+
+    def patch_body(self, change: Change, *, facts: RequestFacts, ledger: Ledger, limits: Limits) -> Mapping[str, Any]:
+        """A whole answer with what was changed in it: every member that nobody changed stays as it came."""
 
 
 def dialects() -> dict[str, Dialect]:

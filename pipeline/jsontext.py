@@ -18,6 +18,8 @@ HALF_ESCAPED = re.compile(r"\\u[dD][89a-fA-F]")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _PAIR = re.compile("[\ud800-\udbff][\udc00-\udfff]")
 _STRUCTURE = re.compile(r'["{}\[\]]')
+_LONG = 19
+"""So many digits may not fit into 64 bits."""
 _STRING_REST = re.compile(r'[^"\\]*+(?:\\.[^"\\]*+)*+', re.DOTALL)  # possessive: no memory of where to go back to
 
 
@@ -55,6 +57,15 @@ def exact(data: bytes | str) -> Any:
         return json.loads(text, parse_constant=_refuse, strict=True)
     except RecursionError as error:
         raise ValueError("nested too deeply") from error
+
+
+def as_written(data: bytes) -> Any:
+    """The value of a JSON text whose numbers `dumps` writes as they stand in it, but for whole ones of few digits.
+
+    Raises `ValueError` if it is no JSON.
+    """
+    text = data.decode("utf-8", "replace")
+    return json.loads(text, parse_float=Verbatim, parse_int=_number, parse_constant=_refuse)
 
 
 def several(data: bytes) -> Iterator[Any]:
@@ -236,6 +247,10 @@ def _integer(digits: str) -> int | float:
         return int(digits)
     except ValueError:  # more digits than Python reads as an integer
         return float(digits)
+
+
+def _number(digits: str) -> "int | Verbatim":
+    return int(digits) if len(digits) < _LONG else Verbatim(digits)
 
 
 def _refuse(word: str) -> NoReturn:

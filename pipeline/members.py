@@ -84,6 +84,19 @@ class Members:
             raise ClientError(f"{self.path(name)}: is required")
         return found
 
+    def given(self, name: str) -> str:
+        """A string that must be there; it may be empty."""
+        if not self.has(name):
+            raise ClientError(f"{self.path(name)}: must be a string")
+        return self.text(name)
+
+    def call_id(self, name: str, limits: Limits) -> str:
+        """The id of a tool call, which must be there and within its bound."""
+        found = self.need(name).strip()
+        if len(found) > limits.id_chars:
+            raise ClientError(f"{self.path(name)}: is longer than {limits.id_chars} characters")
+        return found
+
     def number(self, name: str) -> float | None:
         """A number."""
         found = self.value.get(name)

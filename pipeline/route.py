@@ -47,6 +47,12 @@ class AnswerOptions:
     """The prompt ended inside an open reasoning tag, so the text begins as reasoning."""
     weak: tuple[str, ...] = ()
     """Families of markup that prose may hold, and that are read all the same."""
+    stream_calls: bool = False
+    """A call written as text begins in the stream as soon as its name is certain, not when its body is whole, and its
+    arguments follow for as long as they are strict JSON. Only with `recover="prompt"`, between two dialects, and not in
+    reasoning. The price: what was begun cannot be taken back, so a body that turns out to be none, that contradicts
+    itself or lacks its end leaves the call open and fails the stream (`invalid_tool_arguments`); else it would be
+    dropped, or text."""
 
 
 DEFAULT_ANSWERS = AnswerOptions()

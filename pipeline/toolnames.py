@@ -155,7 +155,7 @@ class ToolNames:
         """The offered tools by the upstream's name."""
         return dict(self._tools)
 
-    def map(self, ids: "CallIds") -> RequestMap:
+    def map(self, ids: "UpstreamIds") -> RequestMap:
         """What the answer is read with."""
         return RequestMap(self.tools(), dict(self._seen), ids.back())
 
@@ -164,7 +164,7 @@ class ToolNames:
 
 
 @define
-class CallIds:
+class UpstreamIds:
     """Gives each call id one within an upstream's bounds, the same in the call and in its result."""
 
     most: int

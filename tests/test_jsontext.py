@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from pipeline.errors import LimitExceeded
 from pipeline.jsontext import (
     JSONScanner,
+    as_written,
     check_depth,
     dumps,
     exact,
@@ -204,6 +205,17 @@ def test_whole_text_is_text_that_can_be_encoded(text: str) -> None:
     whole = whole_text(text)
     assert is_whole(whole)
     assert whole.encode().decode() == whole
+
+
+def test_numbers_are_written_as_they_were_read() -> None:
+    text = '{"a":[1.50,1e400,-0.0,1E2,123456789012345678,12345678901234567890],"b":{"c":-9223372036854775809,"d":7}}'
+    read = as_written(text.encode())
+    assert dumps(read) == text.encode()
+    assert read["b"]["d"] == 7
+    assert as_written(b'["\xff", null, true]') == ["\ufffd", None, True]
+    for odd in (b"[NaN]", b"{", b"[1.]"):
+        with pytest.raises(ValueError, match=r"Expecting|is no JSON"):
+            as_written(odd)
 
 
 # Texts in values

@@ -196,6 +196,15 @@ def test_limits_reach_every_stage() -> None:
         assert (outcome.verdict, outcome.error.code if outcome.error else "") == (Verdict.FAILED, name)
 
 
+@pytest.mark.parametrize(("levels", "depth"), [(10, 10), (11, 10), (251, 251), (252, 251)])
+def test_arguments_are_mended_as_deep_as_the_limit_says(levels: int, depth: int) -> None:
+    nested = "[" * (levels - 1) + "]" * (levels - 1)
+    body = whole("tool_calls", tool_calls=calls(("i", "f", f"/**/{{x: {nested}}}")))
+    ledger = Ledger()
+    given(body, arriving=Form.WHOLE, limits=Limits(json_depth=depth), ledger=ledger)
+    assert [entry.action for entry in ledger] == (["mended"] if levels <= depth else [])
+
+
 MIXED = [call(0, "i", "f", '{"x":'), *[text("a" * 20)] * 3, finish(), DONE]
 
 

@@ -66,6 +66,9 @@ def parser(prog: str) -> argparse.ArgumentParser:
     flags.add_argument("--residue", choices=get_args(Leftover), help="markup of a call that is not taken up")
     flags.add_argument("--unfinished", choices=get_args(Leftover), help="markup that the end cut off")
     flags.add_argument("--reasoning-open", action="store_true", help="the prompt ends inside an open reasoning tag")
+    flags.add_argument(
+        "--stream-calls", action="store_true", help="begin a call written as text before it is whole (--recover prompt)"
+    )
     flags.add_argument("--weak", metavar="FAMILY", action="append", help="also take up this family of weak markup")
     flags.add_argument(
         "--config",
@@ -98,7 +101,7 @@ NAMES = (
     *("listen", "upstream", "api_key_env", "model_map"),
     *("streams_only", "without", "requests", "answers", "limits"),  # in a file only
 )
-ANSWERS = ("recover", "residue", "unfinished", "reasoning_open", "weak")
+ANSWERS = ("recover", "residue", "unfinished", "reasoning_open", "stream_calls", "weak")
 """The options of answers that are flags too."""
 ROUTES_OWN = frozenset({"model", "upstream"})
 """The options of a request that the route itself sets."""

@@ -2,13 +2,13 @@
 
 from typing import Any
 
+from pipeline.builder import Builder
 from pipeline.effort import OFF, effort_under, is_off
 from pipeline.events import ToolKind
-from pipeline.given import as_given, is_as_given, replaced, route_changes
-from pipeline.ladder import Ladder, Rule
+from pipeline.given import is_as_given, replaced, route_changes
+from pipeline.ladder import Ladder
 from pipeline.ledger import Ledger
 from pipeline.limits import DEFAULT_LIMITS, Limits
-from pipeline.portable import portable
 from pipeline.request import (
     DEFAULT_OPTIONS,
     SAMPLING,
@@ -28,9 +28,9 @@ from pipeline.toolnames import (
     NOTHING,
     WRAPPED_SCHEMA,
     BuiltRequest,
-    CallIds,
     OfferedTool,
     ToolNames,
+    UpstreamIds,
     description_of,
     wrapped_description,
 )
@@ -63,24 +63,18 @@ def build(
     return _Builder(request, Ladder(STAGE, WRITE, ledger, options.strict), options).build()
 
 
-class _Builder:
+class _Builder(Builder):
     """Builds one body."""
 
     def __init__(self, request: Request, ladder: Ladder, options: RequestOptions) -> None:
-        self.request = request
-        self.ladder = ladder
-        self.options = options
-        self.native = request.dialect == NAME
+        super().__init__(request, ladder, options, NAME)
         self.names = ToolNames(MANY, NOTHING) if self.native else ToolNames(NAME_CHARS, BARRED)
-        self.ids = CallIds(MANY, NOTHING) if self.native else CallIds(ID_CHARS, ANY_ID)
+        self.ids = UpstreamIds(MANY, NOTHING) if self.native else UpstreamIds(ID_CHARS, ANY_ID)
 
     def build(self) -> BuiltRequest:
         """The body and its map."""
+        body = self._begun()
         request = self.request
-        if not self.native:
-            self.request = request = portable(request, self.ladder)
-        body: JSON = {**request.extras, **(request.private if self.native else {})}
-        body["model"] = self.options.model or request.model
         tools = self._tools()
         writer = MessageWriter(self.ladder, self.names, self.ids, self.options, self.native)
         turns = request.turns if self.native else bind(request.turns, self.ladder)
@@ -94,18 +88,15 @@ class _Builder:
             body["tools"] = tools
         if tools or self.native:
             self._choice(body)
-        elif request.tool_choice is not None and request.tool_choice.mode in (Choosing.ANY, Choosing.ONE):
+        elif self._demands_a_call:
             self._lose("tool_choice", "tool_choice hosted")
         self._bounds(body)
         self._form(body)
         self._account(body)
         if request.stream:
-            body["stream"] = True
             given = body.get("stream_options")
             body["stream_options"] = {**(given if isinstance(given, dict) else {}), "include_usage": True}
-        if self.native:
-            body = as_given(request, body, READ, self._changed())
-        return BuiltRequest(body, self.names.map(self.ids))
+        return self._built(body, READ, self._changed())
 
     def _changed(self) -> set[str]:
         """The members that are not as they came, also toward this same dialect."""
@@ -117,9 +108,6 @@ class _Builder:
         return changed | route_changes(
             self.request, self.options, bounds=bounds, sampling=sampling, reasoning=REASONING
         )
-
-    def _lose(self, member: str, row: str = "") -> Rule:
-        return self.ladder.lose(row or member, self.request.path(member))
 
     def _tools(self) -> list[JSON]:
         out = []
@@ -191,12 +179,10 @@ class _Builder:
 
     def _bounds(self, body: JSON) -> None:
         request = self.request
-        bound = request.bound(self.options.most_tokens)
+        bound = self._bound()
         if bound is not None:
             if bound == 0 and not self.native:
                 self._lose("max_tokens", "max_tokens of zero")
-            if bound != request.max_tokens:
-                self._lose("max_tokens", "max_tokens above the most")
             older = self.options.old_max_tokens or (self.native and request.path("max_tokens") == "max_tokens")
             body["max_tokens" if older else "max_completion_tokens"] = bound
         if request.stop:

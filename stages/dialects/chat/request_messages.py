@@ -29,7 +29,7 @@ from pipeline.request import (
     ToolUsePart,
     Turn,
 )
-from pipeline.toolnames import CallIds, OfferedTool, ToolNames, wrapped_input
+from pipeline.toolnames import OfferedTool, ToolNames, UpstreamIds, wrapped_input
 from pipeline.turns import ERROR_PREFIX, contiguous, document_text, instruction, only_text
 
 JSON = dict[str, Any]
@@ -43,7 +43,7 @@ class MessageWriter:
 
     ladder: Ladder
     names: ToolNames
-    ids: CallIds
+    ids: UpstreamIds
     options: RequestOptions
     native: bool
 

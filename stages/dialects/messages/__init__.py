@@ -5,6 +5,7 @@ from typing import Any
 
 from attrs import frozen
 
+from pipeline.change import Change
 from pipeline.dialect import RequestFacts, Returner
 from pipeline.events import Event, Frame, StreamError
 from pipeline.failure import answered
@@ -69,6 +70,10 @@ class Messages:
     def write_body(self, message: Message, *, facts: RequestFacts, ledger: Ledger) -> Mapping[str, Any]:
         """The body of a whole answer."""
         return body.write(message, ledger)
+
+    def patch_body(self, change: Change, *, facts: RequestFacts, ledger: Ledger, limits: Limits) -> Mapping[str, Any]:
+        """A whole answer with what was changed in it: every member that nobody changed stays as it came."""
+        return body.patch(change, facts=facts, ledger=ledger, limits=limits)
 
     def read_error(self, status: int, answer: Any) -> StreamError:
         """The error that an upstream answered with."""

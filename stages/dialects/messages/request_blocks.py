@@ -32,7 +32,7 @@ from pipeline.request import (
     ToolUsePart,
     Turn,
 )
-from pipeline.toolnames import CallIds, OfferedTool, ToolNames
+from pipeline.toolnames import OfferedTool, ToolNames, UpstreamIds
 from pipeline.turns import SOMETHING, instruction, only_text
 from stages.dialects.messages.opaque import block_of
 from stages.dialects.messages.request_tables import CACHE_MARKS, IMAGES, PDF
@@ -46,7 +46,7 @@ class BlockWriter:
 
     ladder: Ladder
     names: ToolNames
-    ids: CallIds
+    ids: UpstreamIds
     options: RequestOptions
     native: bool
     _marks: int = field(init=False, default=0)

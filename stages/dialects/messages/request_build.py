@@ -3,13 +3,13 @@
 from collections.abc import Sequence
 from typing import Any
 
+from pipeline.builder import Builder
 from pipeline.effort import OFF, budget_of_effort, effort_of, effort_under, is_off
 from pipeline.events import ToolKind
-from pipeline.given import as_given, is_as_given, replaced, route_changes
-from pipeline.ladder import Ladder, Rule
+from pipeline.given import is_as_given, replaced, route_changes
+from pipeline.ladder import Ladder
 from pipeline.ledger import Ledger
 from pipeline.limits import DEFAULT_LIMITS, Limits
-from pipeline.portable import portable
 from pipeline.request import (
     DEFAULT_OPTIONS,
     SAMPLING,
@@ -27,9 +27,9 @@ from pipeline.toolnames import (
     NOTHING,
     WRAPPED_SCHEMA,
     BuiltRequest,
-    CallIds,
     OfferedTool,
     ToolNames,
+    UpstreamIds,
     description_of,
     wrapped_description,
 )
@@ -53,10 +53,6 @@ _TIERS = {"default": "standard_only"}
 _JSON_ONLY = "Answer with one JSON object and nothing else."
 
 
-_DEMANDS = (Choosing.ANY, Choosing.ONE)
-"""The choices that ask for a call."""
-
-
 def build(
     request: Request, *, ledger: Ledger, limits: Limits = DEFAULT_LIMITS, options: RequestOptions = DEFAULT_OPTIONS
 ) -> BuiltRequest:
@@ -67,25 +63,18 @@ def build(
     return _Builder(request, Ladder(STAGE, WRITE, ledger, options.strict), options).build()
 
 
-class _Builder:
+class _Builder(Builder):
     """Builds one body."""
 
     def __init__(self, request: Request, ladder: Ladder, options: RequestOptions) -> None:
-        self.request = request
-        self.ladder = ladder
-        self.options = options
-        self.native = request.dialect == NAME
+        super().__init__(request, ladder, options, NAME)
         self.names = ToolNames(MANY, NOTHING) if self.native else ToolNames(NAME_CHARS, BARRED)
-        self.ids = CallIds(MANY, NOTHING) if self.native else CallIds(ID_CHARS, BARRED)
+        self.ids = UpstreamIds(MANY, NOTHING) if self.native else UpstreamIds(ID_CHARS, BARRED)
         self.writer = BlockWriter(ladder, self.names, self.ids, options, self.native)
 
     def build(self) -> BuiltRequest:
         """The body and its map."""
-        request = self.request
-        if not self.native:
-            self.request = request = portable(request, self.ladder)
-        body: JSON = {**request.extras, **(request.private if self.native else {})}
-        body["model"] = self.options.model or request.model
+        body = self._begun()
         tools = self._tools()
         self._conversation(body)
         self._bounds(body)
@@ -95,17 +84,10 @@ class _Builder:
         if tools:
             body["tools"] = tools
             self._choice(body)
-        elif not self.native and request.tool_choice is not None and request.tool_choice.mode in _DEMANDS:
+        elif not self.native and self._demands_a_call:
             self._lose("tool_choice", "tool_choice hosted")
         self._account(body)
-        if request.stream:
-            body["stream"] = True
-        if self.native:
-            body = as_given(request, body, READ, self._changed())
-        return BuiltRequest(body, self.names.map(self.ids))
-
-    def _lose(self, member: str, row: str = "") -> Rule:
-        return self.ladder.lose(row or member, self.request.path(member))
+        return self._built(body, READ, self._changed())
 
     def _changed(self) -> set[str]:
         """The members that are not as they came, also toward this same dialect."""
@@ -198,10 +180,8 @@ class _Builder:
 
     def _bounds(self, body: JSON) -> None:
         request = self.request
-        bound = request.bound(self.options.most_tokens)
+        bound = self._bound()
         body["max_tokens"] = self.options.max_tokens if bound is None else bound
-        if bound != request.max_tokens:
-            self._lose("max_tokens", "max_tokens above the most")
         stop = [text for text in request.stop if text.strip() or self.native]
         if len(stop) != len(request.stop):
             self._lose("stop", "stop of blanks")

@@ -64,10 +64,9 @@ def cache(members: Members) -> CacheHint | None:
 
 
 def _text(members: Members, reading: Reading, limits: Limits) -> TextPart:
-    if not isinstance(members.value.get("text"), str):
-        raise ClientError(f"{members.path('text')}: must be a string")
+    text = members.given("text")
     rest = reading.rest(members, ("type", "text", "cache_control"), BLOCK_OWN)
-    return TextPart(members.text("text"), cache=cache(members), **rest)
+    return TextPart(text, cache=cache(members), **rest)
 
 
 def _image(members: Members, reading: Reading, limits: Limits) -> ImagePart | ServerPart:
@@ -136,7 +135,7 @@ def _tool_use(members: Members, reading: Reading, limits: Limits) -> ToolUsePart
     if given is not None and not isinstance(given, Mapping):
         raise ClientError(f"{members.path('input')}: must be an object")
     return ToolUsePart(
-        call_id(members, "id", limits),
+        members.call_id("id", limits),
         members.need("name"),
         {} if given is None else given,
         cache=cache(members),
@@ -147,7 +146,7 @@ def _tool_use(members: Members, reading: Reading, limits: Limits) -> ToolUsePart
 def _tool_result(members: Members, reading: Reading, limits: Limits) -> ToolResultPart:
     rest = reading.rest(members, ("type", "tool_use_id", "content", "is_error", "cache_control"), BLOCK_OWN)
     return ToolResultPart(
-        call_id(members, "tool_use_id", limits),
+        members.call_id("tool_use_id", limits),
         _held(members, reading, limits, "a tool's result"),
         members.flag("is_error") is True,
         cache=cache(members),
@@ -163,14 +162,6 @@ def _held(members: Members, reading: Reading, limits: Limits, holder: str) -> tu
             raise ClientError(f"{part.where}.type: cannot stand in {holder}")
         parts.append(part)
     return tuple(parts)
-
-
-def call_id(members: Members, name: str, limits: Limits) -> str:
-    """The id of a tool call."""
-    found = members.need(name).strip()
-    if len(found) > limits.id_chars:
-        raise ClientError(f"{members.path(name)}: is longer than {limits.id_chars} characters")
-    return found
 
 
 def _shown(kind: str, members: Members) -> str:

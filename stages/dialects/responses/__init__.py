@@ -5,6 +5,7 @@ from typing import Any
 
 from attrs import frozen
 
+from pipeline.change import Change
 from pipeline.dialect import RequestFacts, Returner
 from pipeline.errors import UpstreamError
 from pipeline.events import Event, Frame, StreamError
@@ -16,7 +17,7 @@ from pipeline.message import Message
 from pipeline.request import Request, RequestOptions
 from pipeline.stage import Stage
 from pipeline.toolnames import BuiltRequest, RequestMap
-from stages.dialects.responses import body, errors, request
+from stages.dialects.responses import body, errors, patch, request
 from stages.dialects.responses.encode import ResponsesEncoder
 from stages.dialects.responses.normalize import DONE, ResponsesNormalizer
 from stages.dialects.responses.offered import callable_tools, echo_of, offered_tools
@@ -77,6 +78,10 @@ class Responses:
     def write_body(self, message: Message, *, facts: RequestFacts, ledger: Ledger) -> Mapping[str, Any]:
         """The body of a whole answer."""
         return body.write(message, facts=facts, ledger=ledger)
+
+    def patch_body(self, change: Change, *, facts: RequestFacts, ledger: Ledger, limits: Limits) -> Mapping[str, Any]:
+        """A whole answer with what was changed in it: every member that nobody changed stays as it came."""
+        return patch.patch(change, facts=facts, ledger=ledger, limits=limits)
 
     def read_error(self, status: int, answer: Any) -> StreamError:
         """The error that an upstream answered with."""

@@ -9,7 +9,8 @@ from typing import Any, Final
 from attrs import define, field
 
 from pipeline.dialect import NO_REQUEST, RequestFacts
-from pipeline.errors import ErrorKind, PipelineError, StageError
+from pipeline.encoder import Encoder
+from pipeline.errors import PipelineError, StageError
 from pipeline.events import (
     AnnotationDelta,
     ArgumentsDelta,
@@ -36,8 +37,6 @@ from pipeline.events import (
     Usage,
 )
 from pipeline.freeform import Unwrapped, Wrapped
-from pipeline.ledger import Ledger
-from pipeline.stage import Stage
 from pipeline.toolnames import OfferedTool
 from stages.dialects.responses.errors import failed_error
 from stages.dialects.responses.items import NAME
@@ -97,7 +96,7 @@ class ShowReasoning(StrEnum):
 
 
 @define
-class ResponsesEncoder(Stage[Event, Frame]):
+class ResponsesEncoder(Encoder):
     """The strictest form of a Responses stream, which every known client reads.
 
     Every event of the full sequence, numbered without a gap; ids that stay the same; an item's whole at its end, and
@@ -106,10 +105,8 @@ class ResponsesEncoder(Stage[Event, Frame]):
     """
 
     facts: RequestFacts = field(default=NO_REQUEST, kw_only=True)
-    ledger: Ledger = field(factory=Ledger, kw_only=True)
     reasoning: ShowReasoning = field(default=ShowReasoning.SUMMARY, kw_only=True)
     clock: Callable[[], float] = field(default=time.time, kw_only=True)
-    ended: bool = field(init=False, default=False)
     response: Json = field(init=False, factory=dict)
     """The response as the terminal tells it; empty before."""
     _wire: Wire = field(init=False, factory=Wire)
@@ -123,17 +120,15 @@ class ResponsesEncoder(Stage[Event, Frame]):
     _cut: bool = field(init=False, default=False)
     """A call is not whole."""
     _end: MessageDelta | None = field(init=False, default=None)
-    _plain: type[Event] | None = field(init=False, default=None)
-    """The class of the deltas that `_plain_item` can take as they are, and the index of their block."""
-    _plain_index: int = field(init=False, default=-1)
     _plain_item: Written | None = field(init=False, default=None)
+    """What takes the text of deltas like the last one."""
 
     def receive(self, items: Sequence[Event]) -> Sequence[Frame]:
         out: list[Frame] = []
         try:
             for event in items:
                 kind = type(event)
-                if kind is self._plain and event.index == self._plain_index:  # type: ignore[attr-defined]  # a delta
+                if kind is self._plain and event.index == self._source:  # type: ignore[attr-defined]  # a delta
                     if text := event.text:  # type: ignore[attr-defined]  # it has both
                         self._plain_item.more(text, out)  # type: ignore[union-attr]  # it is set with the class
                 elif not self.ended and (step := _STEPS.get(kind)) is not None:
@@ -141,19 +136,6 @@ class ResponsesEncoder(Stage[Event, Frame]):
                     step(self, event, out)
         except PipelineError as error:
             raise error.after(out) from error.__cause__
-        return out
-
-    def receive_eof(self, cause: StreamError | None = None) -> Sequence[Frame]:
-        out: list[Frame] = []
-        if not self.ended:
-            cut = StreamError(ErrorKind.CUT, "the stream ended before its terminal", "stream_cut", True)
-            self._error(cause or cut, out)
-        return out
-
-    def idle(self) -> Sequence[Frame]:
-        out: list[Frame] = []
-        if not self.ended:
-            self._ping(Ping(), out)
         return out
 
     def _message_start(self, event: MessageStart, out: list[Frame]) -> None:
@@ -252,7 +234,7 @@ class ResponsesEncoder(Stage[Event, Frame]):
                 self._remember(event, item)
 
     def _remember(self, event: BlockDelta, item: Written) -> None:
-        self._plain, self._plain_index, self._plain_item = type(event), event.index, item
+        self._plain, self._source, self._plain_item = type(event), event.index, item
 
     def _signature(self, event: SignatureDelta, out: list[Frame]) -> None:
         item = self._open(event)

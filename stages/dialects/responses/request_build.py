@@ -5,13 +5,13 @@ from typing import Any
 from attrs import evolve
 
 from pipeline import envelope
+from pipeline.builder import Builder
 from pipeline.effort import OFF, effort_under, is_off
 from pipeline.events import ToolKind
-from pipeline.given import as_given, is_as_given, replaced, route_changes
-from pipeline.ladder import Ladder, Rule
+from pipeline.given import is_as_given, replaced, route_changes
+from pipeline.ladder import Ladder
 from pipeline.ledger import Ledger
 from pipeline.limits import DEFAULT_LIMITS, Limits
-from pipeline.portable import portable
 from pipeline.request import (
     DEFAULT_OPTIONS,
     Choosing,
@@ -31,7 +31,7 @@ from pipeline.request import (
     Turn,
     WebSearch,
 )
-from pipeline.toolnames import BuiltRequest, CallIds, OfferedTool, ToolNames
+from pipeline.toolnames import BuiltRequest, OfferedTool, ToolNames, UpstreamIds
 from pipeline.turns import SOMETHING, bind
 from stages.dialects.responses.request_items import JSON, ItemWriter
 from stages.dialects.responses.request_tables import (
@@ -63,45 +63,31 @@ def build(
     return _Builder(request, Ladder(STAGE, WRITE, ledger, options.strict), options).build()
 
 
-class _Builder:
+class _Builder(Builder):
     """Builds one body."""
 
     def __init__(self, request: Request, ladder: Ladder, options: RequestOptions) -> None:
-        self.request = request
-        self.ladder = ladder
-        self.options = options
-        self.native = request.dialect == NAME
+        super().__init__(request, ladder, options, NAME)
         self.names = ToolNames(NAME_CHARS, BARRED)
-        self.ids = CallIds(ID_CHARS, ANY_ID)
+        self.ids = UpstreamIds(ID_CHARS, ANY_ID)
         self.anew: set[str] = set()
 
     def build(self) -> BuiltRequest:
         """The body and its map."""
-        request = self.request
-        if not self.native:
-            self.request = request = portable(request, self.ladder)
-        body: JSON = {**request.extras, **(request.private if self.native else {})}
-        body["model"] = self.options.model or request.model
+        body = self._begun()
         tools = self._tools()
         self._conversation(body)
         if tools:
             body["tools"] = tools
         if tools or self.native:
             self._choice(body)
-        elif request.tool_choice is not None and request.tool_choice.mode in (Choosing.ANY, Choosing.ONE):
+        elif self._demands_a_call:
             self._lose("tool_choice", "tool_choice hosted")
         self._bounds(body)
         self._reasoning(body)
         self._text(body)
         self._account(body)
-        if request.stream:
-            body["stream"] = True
-        if self.native:
-            body = as_given(request, body, READ, self._changed())
-        return BuiltRequest(body, self.names.map(self.ids))
-
-    def _lose(self, member: str, row: str = "") -> Rule:
-        return self.ladder.lose(row or member, self.request.path(member))
+        return self._built(body, READ, self._changed())
 
     def _changed(self) -> set[str]:
         """The members that are not as they came, also toward this same dialect."""
@@ -212,13 +198,11 @@ class _Builder:
 
     def _bounds(self, body: JSON) -> None:
         request = self.request
-        bound = request.bound(self.options.most_tokens)
+        bound = self._bound()
         if bound is not None:
             body["max_output_tokens"] = bound
             if bound == 0 and not self.native:
                 self._lose("max_tokens", "max_tokens of zero")
-            if bound != request.max_tokens:
-                self._lose("max_tokens", "max_tokens above the most")
             if bound < LEAST_TOKENS and not self.native:
                 self._lose("max_tokens", "max_tokens below sixteen")
                 body["max_output_tokens"] = LEAST_TOKENS

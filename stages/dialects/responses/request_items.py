@@ -32,7 +32,7 @@ from pipeline.request import (
     ToolUsePart,
     Turn,
 )
-from pipeline.toolnames import CallIds, OfferedTool, ToolNames
+from pipeline.toolnames import OfferedTool, ToolNames, UpstreamIds
 from pipeline.turns import ERROR_PREFIX, document_text, only_text
 
 JSON = dict[str, Any]
@@ -44,7 +44,7 @@ class ItemWriter:
 
     ladder: Ladder
     names: ToolNames
-    ids: CallIds
+    ids: UpstreamIds
     options: RequestOptions
     native: bool
     kinds: Mapping[str, ToolKind]
