@@ -3,10 +3,12 @@
 from collections.abc import Collection, Mapping
 from typing import Any
 
+from attrs import evolve
+
 from pipeline.given import as_given
 from pipeline.ladder import Ladder, Row, Rule
 from pipeline.portable import portable
-from pipeline.request import Choosing, Request, RequestOptions
+from pipeline.request import Choosing, Request, RequestOptions, ToolUsePart
 from pipeline.toolnames import BuiltRequest, ToolNames, UpstreamIds
 
 
@@ -41,7 +43,8 @@ class Builder:
             body["stream"] = True
         if self.native:
             body = as_given(self.request, body, rows, changed)
-        return BuiltRequest(body, self.names.map(self.ids))
+        calls = frozenset(part.id for part in self.request.parts() if isinstance(part, ToolUsePart))
+        return BuiltRequest(body, evolve(self.names.map(self.ids), calls=calls))
 
     @property
     def _demands_a_call(self) -> bool:

@@ -41,12 +41,14 @@ class RequestMap:
     """What the answer's stages need to turn an upstream's words back into the client's.
 
     `tools`: those offered, by the name that the upstream was given. `seen`: those that only earlier calls name. `ids`:
-    by the call id that the upstream was given, the client's, where they differ.
+    by the call id that the upstream was given, the client's, where they differ. `calls`: the ids of the calls that the
+    conversation holds, the client's; none where it is only known what was offered.
     """
 
     tools: Mapping[str, OfferedTool] = field(factory=dict)
     seen: Mapping[str, OfferedTool] = field(factory=dict)
     ids: Mapping[str, str] = field(factory=dict)
+    calls: frozenset[str] = frozenset()
 
     def tool(self, name: str) -> OfferedTool:
         """The client's tool of an upstream's name; one that the upstream was never told of is itself."""

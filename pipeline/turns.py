@@ -57,6 +57,14 @@ def bind(turns: Sequence[Turn], ladder: Ladder) -> list[Turn]:
     return bound
 
 
+def distinct(turns: Iterable[Turn]) -> list[Turn]:
+    """Turns as `bind` leaves them, with no id of a call given twice: one that is used again gets a suffix, the same in
+    the call and in its result, and the same each time the conversation goes up."""
+    used: dict[str, int] = {}
+    renamed: dict[str, list[str]] = {}
+    return [evolve(turn, parts=tuple(_distinct(part, used, renamed) for part in turn.parts)) for turn in turns]
+
+
 def merge(turns: Iterable[Turn]) -> list[Turn]:
     """The turns with each run of turns of one role made one."""
     merged: list[Turn] = []
@@ -142,6 +150,22 @@ def _claims(turns: Sequence[Turn]) -> dict[int, list[_Place]]:
             elif isinstance(part, ToolResultPart) and waiting.get(part.id):
                 claimed[waiting[part.id].pop()].append((at, place))
     return claimed
+
+
+def _distinct(part: Part, used: dict[str, int], renamed: dict[str, list[str]]) -> Part:
+    """A part with an id of its own. `used` are the ids that were given, and how often each was wanted; `renamed` are
+    those of the calls that wait for results, in order."""
+    if isinstance(part, ToolUsePart):
+        given = part.id
+        while given in used:
+            used[part.id] += 1
+            given = f"{part.id}_{used[part.id]}"
+        used[given] = 1
+        renamed.setdefault(part.id, []).append(given)
+        return part if given == part.id else evolve(part, id=given)
+    if isinstance(part, ToolResultPart) and renamed.get(part.id):
+        return evolve(part, id=renamed[part.id].pop(0))
+    return part
 
 
 def _results(turn: Turn, turns: Sequence[Turn], places: list[_Place], ladder: Ladder) -> list[Part]:

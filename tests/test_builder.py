@@ -8,9 +8,9 @@ from attrs import evolve
 from pipeline.builder import Builder
 from pipeline.ladder import Ladder, Loss, Row, Rule, table
 from pipeline.ledger import Ledger
-from pipeline.request import Choosing, Given, Request, RequestOptions, ToolChoice
+from pipeline.request import Choosing, Given, Request, RequestOptions, ToolChoice, ToolUsePart
 from pipeline.toolnames import BuiltRequest, OfferedTool, ToolNames, UpstreamIds
-from tests.request_shapes import request
+from tests.request_shapes import assistant, request
 from tests.test_request_names import BARRED
 
 TABLE = table(
@@ -76,6 +76,12 @@ def test_the_way_back_from_names_and_ids_goes_with_the_body() -> None:
     built = builder.build()
     assert built.map.tool(name) == OfferedTool("a.b")
     assert built.map.ids == {given: "a client's id"}
+
+
+def test_the_ids_of_the_calls_that_the_conversation_holds_go_with_the_body() -> None:
+    calls = (ToolUsePart("a", "f", {}), ToolUsePart("b", "f", {}), ToolUsePart("a", "f", {}))
+    assert Words(evolve(GIVEN, turns=(assistant(*calls),)), Ledger()).build().map.calls == {"a", "b"}
+    assert Words(GIVEN, Ledger()).build().map.calls == set()
 
 
 def test_a_loss_is_told_by_the_clients_word_and_the_members_row_or_another() -> None:

@@ -104,6 +104,16 @@ def test_an_empty_result_is_as_it_was_and_no_loss(output: Any) -> None:
     assert lost == []
 
 
+def test_an_empty_text_beside_others_in_a_result_is_left_out() -> None:
+    call = {"type": "function_call", "call_id": "c", "name": "f", "arguments": "{}"}
+    texts = [{"type": "input_text", "text": text} for text in ("", "a", "b")]
+    result = {"type": "function_call_output", "call_id": "c", "output": texts}
+    body, lost = up("responses", "messages", {"model": "m", "input": [user("u"), call, result]})
+    (block,) = body["messages"][-1]["content"]
+    assert block["content"] == [{"type": "text", "text": text} for text in ("a", "b")]
+    assert lost == []
+
+
 @pytest.mark.parametrize("upstream", BUILDS)
 def test_a_bound_below_zero_is_none(upstream: str) -> None:
     body, lost = up("chat", upstream, {**said(user("a")), "max_tokens": -1})

@@ -33,7 +33,7 @@ from pipeline.toolnames import (
     description_of,
     wrapped_description,
 )
-from pipeline.turns import SOMETHING, bind
+from pipeline.turns import SOMETHING, bind, distinct
 from stages.dialects.messages.request_blocks import JSON, BlockWriter
 from stages.dialects.messages.request_tables import (
     BARRED,
@@ -111,7 +111,7 @@ class _Builder(Builder):
         if blocks:
             plain = len(blocks) == 1 and set(blocks[0]) == {"type", "text"}
             body["system"] = blocks[0]["text"] if plain else blocks
-        body["messages"] = self.writer.messages(turns if self.native else bind(turns, self.ladder))
+        body["messages"] = self.writer.messages(turns if self.native else distinct(bind(turns, self.ladder)))
         if not body["messages"]:
             self._lose("turns", "turns.none")
             body["messages"] = [{"role": "user", "content": SOMETHING}]
