@@ -10,6 +10,7 @@ from pipeline.request import (
     DocumentPart,
     ImagePart,
     Part,
+    ReasoningPart,
     ResultPart,
     Role,
     ServerPart,
@@ -82,12 +83,12 @@ def joined(parts: Iterable[Part], between: str = "\n\n") -> str:
 
 
 def contiguous(parts: Iterable[Part]) -> str:
-    """The text of an assistant's parts, as it was; a blank line where a call or reasoning stood between, and around
-    what a piece of the client's dialect reads as."""
+    """The text of an assistant's parts, as it was; a blank line where a call stood between, and around what a piece of
+    the client's dialect reads as. Reasoning parts no text: it may stand in the middle of a word."""
     text = ""
     apart = False
     for part in parts:
-        alone = not isinstance(part, TextPart)
+        alone = not isinstance(part, TextPart | ReasoningPart)
         apart = apart or alone
         if isinstance(part, TextPart | ServerPart) and part.text:
             text += ("\n\n" if apart and text else "") + part.text

@@ -95,6 +95,7 @@ CACHED = CacheHint(where="messages[0].content[0].cache_control")
 
 # row of the table: (the request, where the loss is named)
 LOST: list[tuple[str, Request, str]] = [
+    ("service_tier above fast", request(service_tier="ultrafast"), "service_tier"),
     ("turns.none", request(user(ReasoningPart("r")), paths={"turns": "messages"}), "messages"),
     ("max_tokens below zero", request(max_tokens=-1), "max_tokens"),
     ("top_k below one", request(top_k=-1), "top_k"),

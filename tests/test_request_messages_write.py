@@ -136,6 +136,7 @@ LOST: list[tuple[str, Request, str, JSON]] = [
         "messages[1]",
         {},
     ),
+    ("service_tier of another kind", request(service_tier="flex"), "service_tier", {}),
     ("turns.none", request(Turn(Role.SYSTEM, (TextPart("s"),)), paths={"turns": "messages"}), "messages", {}),
     ("max_tokens below zero", request(max_tokens=-1), "max_tokens", {}),
     ("top_k below one", request(top_k=-1), "top_k", {}),

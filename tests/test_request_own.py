@@ -142,6 +142,12 @@ def test_a_route_changes_the_model_and_the_form_and_no_other_member(name: str) -
         ("messages", {"max_tokens": 9}, {"most_tokens": 5}, {"max_tokens": 5}),
         ("messages", {"temperature": 1, "top_k": 2}, {"sampling": False}, {}),
         ("messages", {}, {"effort": "none"}, {"thinking": {"type": "disabled"}}),
+        (
+            "messages",
+            {"max_tokens": 1024},
+            {"effort": "minimal", "thinking_budget": True},
+            {"max_tokens": 2048, "thinking": {"type": "enabled", "budget_tokens": 1024}},
+        ),
         ("responses", {"max_output_tokens": 99}, {"most_tokens": 50}, {"max_output_tokens": 50}),
         ("responses", {"top_p": 1}, {"sampling": False}, {}),
         ("responses", {"reasoning": {"effort": "low"}}, {"effort": ""}, {}),

@@ -17,7 +17,7 @@ from pipeline.request import (
     Turn,
 )
 from pipeline.turns import ORPHAN, UNANSWERED, bind, contiguous, distinct, document_text, joined, merge
-from tests.request_shapes import read, request, written
+from tests.request_shapes import BUILDS, read, request, written
 
 ROWS = table(
     Row("kept", Rule.ACCEPT, "kept"),
@@ -152,6 +152,18 @@ def test_text_that_a_call_parts_is_joined_by_a_blank_line() -> None:
     parts = (TextPart("a"), TextPart("b"), use("1"), TextPart(""), TextPart("c"), ReasoningPart("x"))
     assert contiguous(parts) == "ab\n\nc"
     assert contiguous((ReasoningPart("x"), TextPart("a"))) == "a"
+
+
+def test_text_that_only_reasoning_parted_is_one() -> None:
+    assert contiguous((TextPart("Hel"), ReasoningPart("x"), TextPart("lo"))) == "Hello"
+    assert contiguous((TextPart("a"), ReasoningPart("x"), use("1"), ReasoningPart("y"), TextPart("b"))) == "a\n\nb"
+    turn = assistant(TextPart("Hel"), ReasoningPart("x"), TextPart("lo"))
+    for upstream in BUILDS:
+        again = read(upstream, written(upstream, request(user(TextPart("go")), turn, user(TextPart("on"))))).turns
+        assert len(again) == 3
+        assert joined(again[1].parts, "") == "Hello"
+    items = written("responses", request(user(TextPart("go")), turn, user(TextPart("on"))))["input"]
+    assert [item["type"] for item in items] == ["message"] * 3
 
 
 def test_a_document_as_text_begins_with_its_name() -> None:

@@ -236,7 +236,10 @@ class _Builder(Builder):
             body["prompt_cache_key"] = request.cache_key
         if request.cache is not None:
             self._lose("cache")
-        if request.service_tier is not None:
+        if request.service_tier == "ultrafast" and not self.native:
+            self._lose("service_tier", "service_tier above fast")
+            body["service_tier"] = "fast"
+        elif request.service_tier is not None:
             body["service_tier"] = request.service_tier
         if request.store is not None:
             body["store"] = request.store

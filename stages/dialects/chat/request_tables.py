@@ -118,6 +118,7 @@ WRITE = table(
     Row("cache_key", _ACCEPT, "prompt_cache_key"),
     Row("cache", _DROP, reason="a hint that changes no answer"),
     Row("service_tier", _ACCEPT, "service_tier"),
+    Row("service_tier above fast", _DEGRADE, "fast", "the fastest that there is"),
     Row("store", _ACCEPT, "store"),
     Row("stream", _ACCEPT, "stream"),
     Row("include_usage", _TRANSLATE, "stream_options.include_usage"),

@@ -9,7 +9,7 @@ from pipeline.errors import ClientError
 from pipeline.events import ToolKind
 from pipeline.ladder import Loss, Reading
 from pipeline.limits import Limits
-from pipeline.media import from_url
+from pipeline.media import from_data, from_url
 from pipeline.members import Members
 from pipeline.request import (
     AudioPart,
@@ -239,7 +239,7 @@ def _file(part: Members) -> DocumentPart:
     name = file.text("filename")
     if file.has("file_id"):
         return DocumentPart(Stored(file.need("file_id")), name)
-    return DocumentPart(from_url(file.need("file_data")), name)
+    return DocumentPart(from_data(file.need("file_data"), name), name)
 
 
 _READERS: Mapping[str, Callable[[Members], Part]] = {

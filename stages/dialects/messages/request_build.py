@@ -49,7 +49,7 @@ from stages.dialects.messages.request_tables import (
 _ABSENT = ("seed", "frequency_penalty", "presence_penalty", "logit_bias", "logprobs", "cache_key", "verbosity")
 _MODES = {Choosing.AUTO: "auto", Choosing.ANY: "any", Choosing.NONE: "none", Choosing.ONE: "tool"}
 _EFFORTS = {"minimal": "low"}
-_TIERS = {"default": "standard_only"}
+_TIERS = {"default": "standard_only", **dict.fromkeys(("auto", "scale", "priority", "fast", "ultrafast"), "auto")}
 _JSON_ONLY = "Answer with one JSON object and nothing else."
 
 
@@ -91,7 +91,7 @@ class _Builder(Builder):
 
     def _changed(self) -> set[str]:
         """The members that are not as they came, also toward this same dialect."""
-        reasoning = ("thinking", "output_config")
+        reasoning = ("thinking", "output_config", "max_tokens")
         changed = route_changes(
             self.request, self.options, bounds=("max_tokens",), sampling=SAMPLING, reasoning=reasoning
         )
@@ -269,8 +269,10 @@ class _Builder(Builder):
             body["cache_control"] = mark
         if request.store:
             self._lose("store")
-        if request.service_tier is not None:
-            body["service_tier"] = _TIERS.get(request.service_tier, "auto")
+        if request.service_tier in _TIERS:
+            body["service_tier"] = _TIERS[request.service_tier]
+        elif request.service_tier is not None:
+            self._lose("service_tier", "service_tier of another kind")
 
 
 def _config(body: JSON) -> JSON:

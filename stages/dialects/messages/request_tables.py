@@ -199,6 +199,7 @@ WRITE = table(
     Row("cache_key", _DROP, reason=HINT),
     Row("cache", _ACCEPT, "cache_control"),
     Row("service_tier", _TRANSLATE, "service_tier"),
+    Row("service_tier of another kind", _DROP, reason="there is no tier like it"),
     Row("store", _DROP, reason="nothing is kept"),
     Row("stream", _ACCEPT, "stream"),
     # parts

@@ -9,7 +9,7 @@ from pipeline.errors import ClientError
 from pipeline.events import ToolKind
 from pipeline.ladder import Loss, Reading
 from pipeline.limits import Limits
-from pipeline.media import from_url
+from pipeline.media import from_data, from_url
 from pipeline.members import Members
 from pipeline.request import (
     AudioPart,
@@ -194,7 +194,8 @@ def _file(part: Members) -> DocumentPart:
     name = part.text("filename")
     if part.has("file_id"):
         return DocumentPart(Stored(part.need("file_id")), name)
-    return DocumentPart(from_url(part.text("file_url") or part.need("file_data")), name)
+    url = part.text("file_url")
+    return DocumentPart(from_url(url) if url else from_data(part.need("file_data"), name), name)
 
 
 def _audio(part: Members) -> AudioPart:
