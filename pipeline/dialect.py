@@ -99,6 +99,10 @@ class Dialect(Protocol):
     def write_error(self, error: StreamError, status: int) -> tuple[int, Mapping[str, Any]]:
         """The status and the body of an error. `status` is the upstream's; 0: it did not answer with an error."""
 
+    def keeps_error(self, body: Any, status: int) -> int:
+        """The status under which a body that tells of an error goes as it came to a client of this dialect, which
+        reads it so; 0: it does not. `status` is the error's: the upstream's, or its class's."""
+
 
 class Returner(Protocol):
     """Writes a stream of one dialect that came in the same dialect: frames go back as they came, until one cannot.

@@ -5,12 +5,12 @@ from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
 from typing import Any
 
-from attrs import define, field, frozen
+from attrs import define, evolve, field, frozen
 
 from pipeline.dialect import Dialect
 from pipeline.errors import LimitExceeded
-from pipeline.events import StreamError
-from pipeline.jsontext import dumps, loads
+from pipeline.events import Frame, StreamError
+from pipeline.jsontext import dumps, loads, strictly
 from pipeline.limits import DEFAULT_LIMITS, Limits
 from pipeline.outcome import Outcome
 from pipeline.stage import AsyncStage, Stage
@@ -82,12 +82,27 @@ def refused(client: Dialect, error: StreamError, status: int = 0) -> Refusal:
     return Refusal(Head(status, JSON_HEADERS), dumps(body))
 
 
+def kept(client: Dialect, error: StreamError, status: int) -> Refusal | None:
+    """The body that told of an error, as it came, where that is one of the client's dialect; else None.
+
+    `status` is the upstream's, if it answered with an error; else it is that of the error's class.
+    """
+    body = b"" if error.origin is None else error.origin.data
+    try:
+        told = strictly(body.decode())
+    except (ValueError, LimitExceeded):
+        return None
+    due = client.keeps_error(told, status if 400 <= status < 600 else client.write_error(error, 0)[0])
+    return Refusal(Head(due, JSON_HEADERS), body) if due else None
+
+
 @define
 class Heading(Stage[bytes, bytes]):
     """The answer in its bytes; `head` is what stands in front of them, known with the first of them.
 
     Stands last in the chain. An error that comes alone has the status of its class, so that a client acts on it; one
-    that comes behind the beginning of a stream is told in the stream, of which nothing can be taken back.
+    that comes behind the beginning of a stream is told in the stream, of which nothing can be taken back. If the
+    upstream speaks the client's dialect, an error that is one of this dialect goes as it came.
     """
 
     client: Dialect
@@ -96,6 +111,8 @@ class Heading(Stage[bytes, bytes]):
     headers: Mapping[str, str] = field(factory=dict)
     status: int = 0
     """The upstream's, if it answered with an error."""
+    same: bool = False
+    """The upstream speaks the client's dialect."""
     head: Head | None = field(init=False, default=None)
     ended: bool = field(init=False, default=False)
 
@@ -104,7 +121,8 @@ class Heading(Stage[bytes, bytes]):
             return items
         error = self.outcome.error
         if error is not None and not (self.form is Form.STREAM and self.outcome.begun):
-            answer = refused(self.client, error, self.status)
+            as_it_came = kept(self.client, error, self.status) if self.same else None
+            answer = as_it_came or refused(self.client, error, self.status)
             self.head = Head(answer.head.status, {**self.headers, **answer.head.headers})
             return (answer.body,)
         if items:
@@ -142,7 +160,8 @@ class ErrorBody(Stage[bytes, bytes]):
 
     def receive_eof(self, cause: StreamError | None = None) -> Sequence[bytes]:
         self.ended = True
-        self.outcome.note(self.read(said(bytes(self._body), self.limits.json_depth)))
+        body = bytes(self._body)
+        self.outcome.note(evolve(self.read(said(body, self.limits.json_depth)), origin=Frame(body)))
         self._body.clear()
         return ()
 

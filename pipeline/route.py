@@ -162,10 +162,11 @@ class Exchange:
     def reply(self, status: int, headers: Mapping[str, str]) -> Reply:
         """What becomes of the upstream's reply, given its head. Called once."""
         passed = passed_on(headers)
+        same = self.route.client.name == self.route.upstream.name
         if 200 <= status < 300:
-            heading = Heading(self.route.client, self.form, self.outcome, passed)
+            heading = Heading(self.route.client, self.form, self.outcome, passed, same=same)
             return Reply(self._answer() | heading, heading)
-        heading = Heading(self.route.client, self.form, self.outcome, passed, status)
+        heading = Heading(self.route.client, self.form, self.outcome, passed, status, same=same)
         read = partial(self.route.upstream.read_error, status)
         return Reply(ErrorBody(read, self.outcome, self.route.limits) | heading, heading)
 

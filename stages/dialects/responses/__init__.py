@@ -86,5 +86,9 @@ class Responses:
         """The status and the body of an error."""
         return errors.status_of(error, status), errors.error_body(error)
 
+    def keeps_error(self, body: Any, status: int) -> int:
+        """The status under which an error's body goes as it came to a client of this dialect; 0: it does not."""
+        return errors.keeps(body, status)
+
 
 DIALECT = Responses()
