@@ -82,7 +82,7 @@ def refused(client: Dialect, error: StreamError, status: int = 0) -> Refusal:
     return Refusal(Head(status, JSON_HEADERS), dumps(body))
 
 
-def kept(client: Dialect, error: StreamError, status: int) -> Refusal | None:
+def kept(client: Dialect, error: StreamError, status: int, form: Form) -> Refusal | None:
     """The body that told of an error, as it came, where that is one of the client's dialect; else None.
 
     `status` is the upstream's, if it answered with an error; else it is that of the error's class.
@@ -93,7 +93,9 @@ def kept(client: Dialect, error: StreamError, status: int) -> Refusal | None:
     except (ValueError, LimitExceeded):
         return None
     due = client.keeps_error(told, status if 400 <= status < 600 else client.write_error(error, 0)[0])
-    return Refusal(Head(due, JSON_HEADERS), body) if due else None
+    if not due or (due < 400 and (status or form is Form.STREAM)):
+        return None  # a success only as one: for a client that waits for a body, from an upstream that said so
+    return Refusal(Head(due, JSON_HEADERS), body)
 
 
 @define
@@ -121,7 +123,7 @@ class Heading(Stage[bytes, bytes]):
             return items
         error = self.outcome.error
         if error is not None and not (self.form is Form.STREAM and self.outcome.begun):
-            as_it_came = kept(self.client, error, self.status) if self.same else None
+            as_it_came = kept(self.client, error, self.status, self.form) if self.same else None
             answer = as_it_came or refused(self.client, error, self.status)
             self.head = Head(answer.head.status, {**self.headers, **answer.head.headers})
             return (answer.body,)

@@ -125,6 +125,61 @@ def test_the_shape_of_another_dialect_is_made_the_clients(name: str, body: dict[
     assert is_own == (("param" in body.get("error", ())) if name != "messages" else body.get("type") == "error")
 
 
+RESPONSE: dict[str, Any] = {
+    "id": "resp_1",
+    "object": "response",
+    "created_at": 1,
+    "model": "m",
+    "output": [],
+    "error": {"code": "server_error", "message": "no"},
+}
+PARTIAL = {
+    "type": "message",
+    "id": "msg_1",
+    "role": "assistant",
+    "status": "incomplete",
+    "content": [{"type": "output_text", "text": "a", "annotations": []}],
+}
+STATES = [
+    {"status": "failed"},
+    {"status": "failed", "output": [PARTIAL]},
+    {"status": "cancelled", "error": None},
+    {"status": "queued", "error": None},
+    {"status": "in_progress", "error": None, "output": [PARTIAL]},
+]
+"""Whole responses that are no answer."""
+
+
+@pytest.mark.parametrize("state", STATES)
+def test_a_whole_response_that_says_how_it_stands_goes_as_it_came_with_its_success(state: dict[str, Any]) -> None:
+    raw = b"\n " + json.dumps({**RESPONSE, **state}, indent=1).encode()
+    got = asked("responses", "responses", raw[:20], raw[20:], stream=False)
+    assert (got.status, got.body) == (200, raw)
+    assert got.exchange.outcome.verdict in (Verdict.FAILED, Verdict.CUT)
+
+
+@pytest.mark.parametrize("state", STATES)
+def test_to_anybody_else_it_is_an_error(state: dict[str, Any]) -> None:
+    raw = json.dumps({**RESPONSE, **state}).encode()
+    for client in ("chat", "messages"):
+        assert asked(client, "responses", raw, stream=False).status >= 500
+    if not state.get("output"):
+        assert asked("responses", "responses", raw, stream=True).status >= 500
+    assert asked("responses", "responses", raw, stream=False, status=500).status == 500
+
+
+def test_a_response_without_its_output_is_none() -> None:
+    raw = json.dumps({**RESPONSE, "status": "failed", "output": None}).encode()
+    assert asked("responses", "responses", raw, stream=False).status >= 500
+
+
+@pytest.mark.parametrize("blanks", [b"\n", b" \r\n\t" * 9, b"\n" * 2_000])
+def test_the_blanks_before_a_whole_answer_stay(blanks: bytes) -> None:
+    raw = blanks + json.dumps({**RESPONSE, "status": "completed", "output": [PARTIAL], "error": None}).encode()
+    got = asked("responses", "responses", *(raw[at : at + 7] for at in range(0, len(raw), 7)), stream=False)
+    assert (got.status, got.body) == (200, raw)
+
+
 def test_a_chunk_with_an_error_beside_its_choices_is_none() -> None:
     got = asked("chat", "chat", sse({"choices": [], **error(code="c", extra=1)}))
     assert (got.status, json.loads(got.body)) == (400, error(param=None, code="c"))

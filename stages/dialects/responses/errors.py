@@ -153,7 +153,10 @@ def error_body(error: StreamError) -> dict[str, Any]:
 
 
 def keeps(body: Any, status: int) -> int:
-    """The status of a body that clients read as it came: a whole error object; else 0."""
+    """The status of a body that clients read as it came: a whole error object, or, under a success, a response that
+    says itself how it stands; else 0."""
+    if isinstance(body, dict) and body.get("object") == "response" and isinstance(body.get("output"), list):
+        return 200 if isinstance(body.get("status"), str) else 0
     return status if is_told(body) else 0
 
 
