@@ -7,6 +7,7 @@ from typing import Protocol
 import anyio
 from attrs import frozen
 
+from examples.gateway.access import Access
 from pipeline.drive import SOURCE_ERRORS, Driven, drive
 from pipeline.errors import PipelineError
 from pipeline.reply import Head, Refusal
@@ -55,6 +56,17 @@ class Upstream(Protocol):
 
         Raises `UpstreamError` if none comes.
         """
+
+
+async def opened(exchange: Awaitable[Exchange], access: Access) -> Exchange:
+    """The exchange that a client's request begins; none if it leaves before that is there. The log is told."""
+    try:
+        begun = await exchange
+    except (*SOURCE_ERRORS, anyio.get_cancelled_exc_class()):
+        access.outcome.cancel()
+        raise
+    access.outcome = begun.outcome
+    return begun
 
 
 async def relay(exchange: Exchange, upstream: Upstream, client: Client) -> None:
