@@ -10,6 +10,9 @@ from pipeline.errors import RETRYABLE, ErrorKind, kind_of_status
 from pipeline.events import StreamError
 
 _HTTP_STATUS = re.compile("[45][0-9]{2}")
+_PLACE = re.compile("[\x21-\x7e]+")
+SHOWN = 500
+"""So many characters are shown of where a redirection leads."""
 _NO_CODE = re.compile("[1-5][0-9]{2}|.*_error", re.DOTALL)
 """What stands where a code might: an HTTP status, or the word of a type."""
 
@@ -91,6 +94,17 @@ def answered(status: int, body: Any, error_in: Callable[[Any], StreamError | Non
     if found.kind not in (ErrorKind.API, ErrorKind.INVALID_REQUEST):
         return found
     return evolve(found, kind=kind, retryable=kind in RETRYABLE)
+
+
+def redirected(status: int, location: str) -> StreamError:
+    """The error that a redirection is: nobody follows it, since a key would go where nobody sent it.
+
+    Where it leads is named without what may be secret there: the user, the query.
+    """
+    place = re.sub("//[^/]*@", "//", re.split("[?#]", location)[0])
+    where = f" to {place[:SHOWN]}" if _PLACE.fullmatch(place) else ""
+    message = f"the upstream answered with status {status}, a redirection{where}, which is not followed"
+    return StreamError(ErrorKind.INVALID_RESPONSE, message, "redirected")
 
 
 def _message(message: Any) -> str:

@@ -205,3 +205,18 @@ def test_the_flat_error_of_a_stream_names_its_parameter_too() -> None:
 def test_a_parameter_that_is_no_name_is_none(param: Any) -> None:
     got = asked("chat", "responses", json.dumps(error(param=param)).encode(), status=400)
     assert json.loads(got.body)["error"]["param"] is None
+
+
+@pytest.mark.parametrize("name", ASKED)
+@pytest.mark.parametrize("stream", FORMS)
+@pytest.mark.parametrize("body", [b"", b"<html>Moved</html>", json.dumps(error(param="p", code=None)).encode()])
+def test_a_redirection_is_a_502_that_names_it(name: str, stream: bool, body: bytes) -> None:
+    exchange = route(client=name, upstream=name).open(
+        json.dumps({"model": "m", "stream": stream, **ASKED[name]}).encode()
+    )
+    got = answered(exchange, body, status=308, headers={"Location": "https://a.example/v2?key=secret"})
+    message = json.loads(got.body)["error"]["message"]
+    assert got.status == 502
+    assert message == (
+        "the upstream answered with status 308, a redirection to https://a.example/v2, which is not followed"
+    )

@@ -6,7 +6,7 @@ import pytest
 
 from pipeline.errors import ErrorKind
 from pipeline.events import StreamError
-from pipeline.failure import answered, code_of, failure, is_told, stated
+from pipeline.failure import answered, code_of, failure, is_told, redirected, stated
 
 KINDS = {"busy": ErrorKind.OVERLOADED, "no_key": ErrorKind.AUTHENTICATION}
 NOTHING = "the upstream failed"
@@ -143,3 +143,28 @@ TOLD: dict[str, Any] = {"message": "x", "type": "t", "param": None, "code": None
 )
 def test_an_error_object_is_told_where_it_says_what_such_objects_do(body: Any, told: bool) -> None:
     assert is_told(body) is told
+
+
+@pytest.mark.parametrize(
+    ("location", "where"),
+    [
+        ("https://b.example/v1/x", " to https://b.example/v1/x"),
+        ("https://me:secret@b.example/v1?key=secret#secret", " to https://b.example/v1"),
+        ("/elsewhere?secret", " to /elsewhere"),
+        ("//secret@b.example", " to //b.example"),
+        ("?secret", ""),
+        ("", ""),
+        ("/a\x01b", ""),
+        ("/caf\xe9", ""),
+        ("/" + "x" * 600, " to /" + "x" * 499),
+    ],
+)
+def test_a_redirection_is_named_without_what_may_be_secret(location: str, where: str) -> None:
+    found = redirected(307, location)
+    assert (found.kind, found.code, found.retryable) == (ErrorKind.INVALID_RESPONSE, "redirected", False)
+    assert found.message == f"the upstream answered with status 307, a redirection{where}, which is not followed"
+
+
+@pytest.mark.parametrize("status", [100, 301, 304, 399])
+def test_what_is_no_errors_status_is_what_an_upstream_must_not_send(status: int) -> None:
+    assert answered(status, None, words).kind is ErrorKind.INVALID_RESPONSE

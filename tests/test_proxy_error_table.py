@@ -241,7 +241,10 @@ ROWS = {
     "a redirection": Row(
         status=302,
         said={"": ""},
-        told=told(Told(500, "api_error", "InternalServerError"), Told(500, "server_error", "InternalServerError")),
+        told=told(
+            Told(502, "api_error", "InternalServerError"),
+            Told(502, "server_error", "InternalServerError", "redirected"),
+        ),
         again=True,
     ),
     "no answer": Row(
