@@ -60,6 +60,11 @@ class Dialect(Protocol):
     def sentinels(self) -> Collection[bytes]:
         """Payloads that are whole though they are no JSON."""
 
+    @property
+    def told(self) -> Collection[str]:
+        """The headers of its answers that its clients read, besides those that are everybody's; one that ends in a
+        hyphen stands for all that begin so."""
+
     def facts(self, request: Mapping[str, Any]) -> RequestFacts:
         """What a client's request body says that the answer's stages need; what is odd in it counts as absent."""
 

@@ -27,8 +27,8 @@ STREAM_HEADERS = {
 REQUEST_IDS = ("request-id", "x-request-id")
 """The names of the upstream's id for a request; a client is told it under both, since each reads one."""
 PASSED_ON = frozenset({*REQUEST_IDS, "retry-after", "retry-after-ms", "x-should-retry"})
-PASSED_ON_PREFIXES = ("x-ratelimit-", "anthropic-ratelimit-")
-"""The upstream's headers that a client is told. Never its length or encoding."""
+PASSED_ON_PREFIXES = ("x-ratelimit-",)
+"""The upstream's headers that every client is told. Never its length or encoding."""
 
 NAME = re.compile(r"[!#$%&'*+.^_`|~0-9a-z-]+")
 VALUE = re.compile(r"(?:[\x21-\x7e](?:[\t\x20-\x7e]*[\x21-\x7e])?)?")
@@ -64,16 +64,19 @@ class Refusal:
     body: bytes
 
 
-def passed_on(headers: Mapping[str, str]) -> dict[str, str]:
-    """What a client is told of the headers of the upstream's reply: no header may cost it the answer."""
+def passed_on(headers: Mapping[str, str], *dialects: Dialect) -> dict[str, str]:
+    """What a client is told of the headers of the upstream's reply: what everybody is, and what the `dialects` of the
+    two know. No header may cost it the answer."""
     told = {name.lower(): value for name, value in headers.items() if VALUE.fullmatch(value)}
-    passed = {name: value for name, value in told.items() if name in PASSED_ON or _is_prefixed(name)}
+    known = {*PASSED_ON, *(name for dialect in dialects for name in dialect.told)}
+    begun = (*PASSED_ON_PREFIXES, *(name for name in known if name.endswith("-")))
+    passed = {
+        name: value
+        for name, value in told.items()
+        if name in known or (name.startswith(begun) and NAME.fullmatch(name) is not None)
+    }
     ids = [told[name] for name in REQUEST_IDS if name in told]
     return {**passed, **dict.fromkeys(REQUEST_IDS, ids[0])} if ids else passed
-
-
-def _is_prefixed(name: str) -> bool:
-    return name.startswith(PASSED_ON_PREFIXES) and NAME.fullmatch(name) is not None
 
 
 def refused(client: Dialect, error: StreamError, status: int = 0) -> Refusal:

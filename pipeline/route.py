@@ -162,7 +162,7 @@ class Exchange:
 
     def reply(self, status: int, headers: Mapping[str, str]) -> Reply:
         """What becomes of the upstream's reply, given its head. Called once."""
-        passed = passed_on(headers)
+        passed = passed_on(headers, self.route.client, self.route.upstream)
         same = self.route.client.name == self.route.upstream.name
         if 200 <= status < 300:
             heading = Heading(self.route.client, self.form, self.outcome, passed, same=same)

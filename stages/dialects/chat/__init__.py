@@ -28,6 +28,7 @@ class Chat:
     name: str = "chat"
     path: str = "chat/completions"
     sentinels: tuple[bytes, ...] = (DONE,)
+    told: tuple[str, ...] = ("openai-organization", "openai-processing-ms", "openai-version")
 
     def facts(self, request: Mapping[str, Any]) -> RequestFacts:
         """What a client's request body says that the answer's stages need; what is odd in it counts as absent."""

@@ -28,6 +28,7 @@ class Messages:
     name: str = "messages"
     path: str = "messages"
     sentinels: tuple[bytes, ...] = (DONE,)
+    told: tuple[str, ...] = ("anthropic-ratelimit-", "anthropic-organization-id", "anthropic-workspace-id")
 
     def facts(self, request: Mapping[str, Any]) -> RequestFacts:
         """What a client's request body says that the answer's stages need; what is odd in it counts as absent."""

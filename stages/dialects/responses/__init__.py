@@ -30,6 +30,13 @@ class Responses:
     name: str = "responses"
     path: str = "responses"
     sentinels: tuple[bytes, ...] = (DONE,)
+    told: tuple[str, ...] = (
+        "openai-organization",
+        "openai-processing-ms",
+        "openai-version",
+        "x-codex-",
+        "x-models-etag",
+    )
 
     def facts(self, request: Mapping[str, Any]) -> RequestFacts:
         """What a client's request body says that the answer's stages need; what is odd in it counts as absent."""
