@@ -61,6 +61,11 @@ class Dialect(Protocol):
     def sentinels(self) -> Collection[bytes]:
         """Payloads that are whole though they are no JSON."""
 
+    @property
+    def told(self) -> Collection[str]:
+        """The headers of its answers that its clients read, besides those that are everybody's; one that ends in a
+        hyphen stands for all that begin so."""
+
     def facts(self, request: Mapping[str, Any]) -> RequestFacts:
         """What a client's request body says that the answer's stages need; what is odd in it counts as absent."""
 
@@ -99,6 +104,10 @@ class Dialect(Protocol):
 
     def write_error(self, error: StreamError, status: int) -> tuple[int, Mapping[str, Any]]:
         """The status and the body of an error. `status` is the upstream's; 0: it did not answer with an error."""
+
+    def keeps_error(self, body: Any, status: int) -> int:
+        """The status under which a body that tells of an error goes as it came to a client of this dialect, which
+        reads it so; 0: it does not. `status` is the error's: the upstream's, or its class's."""
 
 
 class Returner(Protocol):

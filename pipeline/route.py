@@ -10,6 +10,7 @@ from pipeline.dialect import NO_REQUEST, Dialect, RequestFacts
 from pipeline.errors import PipelineError
 from pipeline.estimate import estimate
 from pipeline.events import StreamError
+from pipeline.failure import redirected
 from pipeline.jsontext import dumps
 from pipeline.ledger import Ledger
 from pipeline.limits import DEFAULT_LIMITS, Limits
@@ -167,12 +168,16 @@ class Exchange:
 
     def reply(self, status: int, headers: Mapping[str, str]) -> Reply:
         """What becomes of the upstream's reply, given its head. Called once."""
-        passed = passed_on(headers)
+        passed = passed_on(headers, self.route.client, self.route.upstream)
+        same = self.route.client.name == self.route.upstream.name
         if 200 <= status < 300:
-            heading = Heading(self.route.client, self.form, self.outcome, passed)
+            heading = Heading(self.route.client, self.form, self.outcome, passed, same=same)
             return Reply(self._answer() | heading, heading)
-        heading = Heading(self.route.client, self.form, self.outcome, passed, status)
+        heading = Heading(self.route.client, self.form, self.outcome, passed, status, same=same and status >= 400)
         read = partial(self.route.upstream.read_error, status)
+        location = next((value for name, value in headers.items() if name.lower() == "location"), "")
+        if 300 <= status < 400 and location:
+            return Reply(ErrorBody(lambda said: redirected(status, location), self.outcome) | heading, heading)
         return Reply(ErrorBody(read, self.outcome, self.route.limits) | heading, heading)
 
     def failed(self, error: StreamError) -> Refusal:

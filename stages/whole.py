@@ -12,6 +12,7 @@ from pipeline.events import (
     ArgumentsDelta,
     Carry,
     Event,
+    Frame,
     MessageStop,
     Origin,
     Ping,
@@ -79,7 +80,7 @@ class BodyReader(Stage[bytes, Event]):
                 raise
             return (why,)
         if message.error is not None and not message.content:
-            return (message.error,)
+            return (evolve(message.error, origin=Frame(body)),)
         if self.mend is not None:
             message = evolve(message, content=tuple(self._mended(content, self.mend) for content in message.content))
         events = [*disassemble(message)]

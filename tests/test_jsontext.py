@@ -71,6 +71,12 @@ def test_an_integer_above_64_bits_survives_the_exact_reading() -> None:
     assert exact("[1]") == [1]
 
 
+def test_a_number_that_is_nearly_too_large_is_a_number() -> None:
+    assert loads("[1e308,-1e-400]") == [1e308, 0.0]
+    assert exact("[1e308,1.5]") == [1e308, 1.5]
+    assert exact("9" * 308) == int("9" * 308)
+
+
 def test_a_word_that_is_no_json_is_named() -> None:
     with pytest.raises(ValueError, match="-Infinity is no JSON"):
         exact("-Infinity")
@@ -234,7 +240,28 @@ def test_half_a_character_in_a_text_is_replaced_since_it_breaks_strict_readers()
 
 
 def test_a_text_stands_beside_what_only_the_standard_library_writes() -> None:
-    assert dumps({"a": verbatim("[1.10]"), "b": 2**70}) == f'{{"a":[1.1],"b":{2**70}}}'.encode()
+    value = {"a": verbatim("[1.10]"), "b": 2**70, "c": [verbatim("1e400"), "\ud83d"], "d": "0", "e": verbatim('"x"')}
+    assert dumps(value) == f'{{"a":[1.10],"b":{2**70},"c":[1e400,"\ufffd"],"d":"0","e":"x"}}'.encode()
+
+
+TOO_LARGE = ["1e400", "-1E+999", "1.5e308000", "9" * 309, "-" + "9" * 5_000]
+
+
+@pytest.mark.parametrize("digits", TOO_LARGE)
+def test_a_number_too_large_to_be_one_stays_its_text(digits: str) -> None:
+    text = f'{{"x":[{digits},1],"y":{{"z":{digits}}}}}'
+    for value in (loads(text), loads(text.encode()), exact(text), next(several(text.encode()))):
+        assert dumps(value) == text.encode()
+        assert dumps({"a": value, "b": 2**70}) == f'{{"a":{text},"b":{2**70}}}'.encode()
+        assert not isinstance(value["x"][0], int | float)
+    assert loads(digits) == verbatim(digits)
+
+
+@pytest.mark.parametrize("digits", TOO_LARGE)
+def test_a_number_too_large_to_be_one_is_looked_at_like_any_other(digits: str) -> None:
+    assert is_object(f'{{"x":{digits},"y":"\\ud83d\\ude00"}}')
+    assert not is_object(f'{{"x":{digits},"y":"\\ud83d"}}')
+    assert dumps(verbatim(f'[{digits},"\\ud83d"]')) == f'[{digits},"\ufffd"]'.encode()
 
 
 @pytest.mark.parametrize("text", ["", "{", "nope", "NaN", "{} {}"])

@@ -29,6 +29,7 @@ class Chat:
     name: str = "chat"
     path: str = "chat/completions"
     sentinels: tuple[bytes, ...] = (DONE,)
+    told: tuple[str, ...] = ("openai-organization", "openai-processing-ms", "openai-version")
 
     def facts(self, request: Mapping[str, Any]) -> RequestFacts:
         """What a client's request body says that the answer's stages need; what is odd in it counts as absent."""
@@ -84,6 +85,10 @@ class Chat:
     def write_error(self, error: StreamError, status: int) -> tuple[int, Mapping[str, Any]]:
         """The status and the body of an error."""
         return errors.status_of(error, status), errors.error_body(error)
+
+    def keeps_error(self, body: Any, status: int) -> int:
+        """The status under which an error's body goes as it came to a client of this dialect; 0: it does not."""
+        return errors.keeps(body, status)
 
 
 DIALECT = Chat()

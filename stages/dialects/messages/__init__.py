@@ -29,6 +29,7 @@ class Messages:
     name: str = "messages"
     path: str = "messages"
     sentinels: tuple[bytes, ...] = (DONE,)
+    told: tuple[str, ...] = ("anthropic-ratelimit-", "anthropic-organization-id", "anthropic-workspace-id")
 
     def facts(self, request: Mapping[str, Any]) -> RequestFacts:
         """What a client's request body says that the answer's stages need; what is odd in it counts as absent."""
@@ -82,6 +83,10 @@ class Messages:
     def write_error(self, error: StreamError, status: int) -> tuple[int, Mapping[str, Any]]:
         """The status and the body of an error."""
         return errors.status_of(error, status), errors.error_body(error)
+
+    def keeps_error(self, body: Any, status: int) -> int:
+        """The status under which an error's body goes as it came to a client of this dialect; 0: it does not."""
+        return errors.keeps(body, status)
 
 
 DIALECT = Messages()
