@@ -38,6 +38,7 @@ from pipeline.events import (
 )
 from pipeline.freeform import Unwrapped, Wrapped
 from pipeline.toolnames import OfferedTool
+from pipeline.word import word
 from stages.dialects.responses.errors import failed_error
 from stages.dialects.responses.items import NAME
 from stages.dialects.responses.opaque import BLOB, item_of
@@ -305,10 +306,10 @@ class ResponsesEncoder(Encoder):
 
 def flat_note(annotation: Mapping[str, Any]) -> Json | None:
     """An annotation in the form that Responses has, or None if it has none. Some APIs nest its members by its type."""
-    kind = annotation.get("type")
+    kind = word(annotation.get("type"))
     if kind not in NOTES:
         return None
-    inner = annotation.get(str(kind))
+    inner = annotation.get(kind)
     return {"type": kind, **inner} if isinstance(inner, dict) else dict(annotation)
 
 
