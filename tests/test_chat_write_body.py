@@ -166,9 +166,7 @@ def test_a_message_that_is_an_error_is_its_body() -> None:
 # What comes back
 
 words = st.text(min_size=1, max_size=4).filter(lambda text: not text.isspace())
-ids = words.filter(
-    lambda text: text != "null"
-)  # Mistral's SDK writes the word where a call has none: it is read as none
+ids = words.filter(lambda text: text != "null")  # Mistral's SDK writes the word for none: it is read so
 CONTENTS = st.one_of(
     st.builds(Text, words, st.sampled_from([(), (CITED,), (NESTED,), ({"type": "file_path"},)])),
     st.builds(Refusal, words),

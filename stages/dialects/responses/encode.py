@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from attrs import define, field
 
-from pipeline.dialect import NO_REQUEST, RequestFacts
+from pipeline.dialect import NO_REQUEST, RequestFacts, ToldLimit
 from pipeline.encoder import Encoder
 from pipeline.errors import PipelineError, StageError
 from pipeline.events import (
@@ -107,6 +107,8 @@ class ResponsesEncoder(Encoder):
 
     facts: RequestFacts = field(default=NO_REQUEST, kw_only=True)
     reasoning: ShowReasoning = field(default=ShowReasoning.SUMMARY, kw_only=True)
+    limit: ToldLimit = field(default="incomplete", kw_only=True)
+    """What an answer is called that a limit or a filter ended, if no call was cut."""
     clock: Callable[[], float] = field(default=time.time, kw_only=True)
     response: Json = field(init=False, factory=dict)
     """The response as the terminal tells it; empty before."""
@@ -275,6 +277,9 @@ class ResponsesEncoder(Encoder):
         end = self._end or MessageDelta(StopReason.END_TURN)
         reason = INCOMPLETE.get(end.stop_reason)
         if end.stop_reason is StopReason.REFUSAL and self._refused and not self._cut:
+            reason = None
+        elif reason is not None and self.limit == "completed" and not self._cut:
+            self.ledger.record(STAGE, "stop reason", "translated", "the route calls what a limit ended completed")
             reason = None
         if (lost := UNSAID.get(end.stop_reason)) is not None:
             self.ledger.record(STAGE, "stop reason", "translated", lost)
