@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from importlib.metadata import entry_points
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Literal, Protocol, runtime_checkable
 
 from attrs import field, frozen
 
@@ -41,6 +41,9 @@ class RequestFacts:
 
 
 NO_REQUEST = RequestFacts()
+
+ShownReasoning = Literal["summary", "content"]
+ToldLimit = Literal["incomplete", "completed"]
 
 
 class Dialect(Protocol):
@@ -147,6 +150,14 @@ class Returning(Protocol):
 
     def patch_body(self, change: Change, *, facts: RequestFacts, ledger: Ledger, limits: Limits) -> Mapping[str, Any]:
         """A whole answer with what was changed in it: every member that nobody changed stays as it came."""
+
+
+@runtime_checkable
+class Wording(Protocol):
+    """A dialect that can say the same in two ways, of which the route chooses."""
+
+    def worded(self, *, reasoning: ShownReasoning, limit: ToldLimit) -> Dialect:
+        """The dialect that says it so, as `pipeline.route.AnswerOptions` has them."""
 
 
 def dialects() -> dict[str, Dialect]:

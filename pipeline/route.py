@@ -6,7 +6,7 @@ from typing import Literal, Protocol, TypeVar
 
 from attrs import define, evolve, field, frozen
 
-from pipeline.dialect import NO_REQUEST, Dialect, RequestFacts
+from pipeline.dialect import NO_REQUEST, Dialect, RequestFacts, ShownReasoning, ToldLimit
 from pipeline.errors import PipelineError
 from pipeline.estimate import estimate
 from pipeline.events import StreamError
@@ -54,6 +54,13 @@ class AnswerOptions:
     reasoning. The price: what was begun cannot be taken back, so a body that turns out to be none, that contradicts
     itself or lacks its end leaves the call open and fails the stream (`invalid_tool_arguments`); else it would be
     dropped, or text."""
+    show_reasoning: ShownReasoning = "summary"
+    """What another dialect's reasoning is for a Responses client: a summary, which every client shows, or the raw text
+    that it is (`content`), which some do not."""
+    told_limit: ToldLimit = "incomplete"
+    """What a Responses client of another dialect's answer is told where a limit or a filter ended it: that it is
+    `incomplete`, which it is, or `completed`: Codex asks again for what is incomplete, and gets it again. An answer
+    with a call that was cut is incomplete all the same. What is not told is recorded."""
 
 
 DEFAULT_ANSWERS = AnswerOptions()

@@ -7,7 +7,7 @@ from typing import Any
 from attrs import evolve
 
 from pipeline.change import Change
-from pipeline.dialect import NO_REQUEST, Dialect, RequestFacts, Returning
+from pipeline.dialect import NO_REQUEST, Dialect, RequestFacts, Returning, Wording
 from pipeline.events import Event, ToolKind
 from pipeline.ledger import Ledger
 from pipeline.limits import DEFAULT_LIMITS, Limits
@@ -107,6 +107,8 @@ def default_halves(
         neutral = neutral | InputUnwrapper(facts.map, ledger=ledger, limits=limits)
     if _renames(facts):
         neutral = neutral | ToolRestorer(facts.map)
+    if isinstance(client, Wording):
+        client = client.worded(reasoning=options.show_reasoning, limit=options.told_limit)
     before = _reading(upstream, arriving, facts, ledger, limits) | neutral
     validator = BlockValidator(ledger=ledger, limits=limits)
     return before, validator | _writing(client, leaving, facts, ledger, limits, verdict)

@@ -73,7 +73,9 @@ def test_what_becomes_of_markup_is_told_by_flags_or_in_a_table_flags_first(tmp_p
     told = AnswerOptions(recover="off", unfinished="hide", envelope=False)
     assert read(["--config", file], {}).answers == told
     flags = ["--recover", "prompt", "--residue", "hide", "--reasoning-open", "--stream-calls"]
+    flags += ["--show-reasoning", "content", "--told-limit", "completed"]
     due = evolve(told, recover="prompt", residue="hide", reasoning_open=True, stream_calls=True)
+    due = evolve(due, show_reasoning="content", told_limit="completed")
     assert read(["--config", file, *flags], {}).answers == due
     assert read(flags, {}).answers == evolve(due, unfinished="verbatim", envelope=True)
     with pytest.raises(SystemExit):

@@ -11,6 +11,7 @@ from pipeline.jsontext import as_written, check_depth, exact, holds_object, load
 from pipeline.ledger import Ledger
 from pipeline.limits import Limits
 from pipeline.message import Content, Message, Reasoning, RedactedReasoning, Refusal, Text, ToolUse, assemble
+from pipeline.word import word
 from stages.dialects.messages.encode import message_id
 from stages.dialects.messages.errors import error_in
 from stages.dialects.messages.normalize import MessagesNormalizer
@@ -92,7 +93,7 @@ def _block(content: Content, ledger: Ledger) -> dict[str, Any] | None:
     if isinstance(content, Text | Refusal):
         block: dict[str, Any] = {"type": "text", "text": content.text}
         if isinstance(content, Text) and content.annotations:
-            citations = [note for note in content.annotations if note.get("type") in CITATIONS]
+            citations = [note for note in content.annotations if word(note.get("type")) in CITATIONS]
             if citations:
                 block["citations"] = citations
             if len(citations) < len(content.annotations):

@@ -33,6 +33,7 @@ from pipeline.events import (
     Usage,
 )
 from pipeline.jsontext import dumps
+from pipeline.word import word
 from stages.dialects.messages.errors import error_body
 from stages.dialects.messages.opaque import blob_of
 from stages.dialects.messages.usage import counts_of
@@ -148,7 +149,7 @@ class MessagesEncoder(Encoder):
     def _annotation(self, event: AnnotationDelta, out: list[Frame]) -> None:
         if self._open is None or event.index != self._open.index:
             raise StageError(f"AnnotationDelta for block {event.index}, which is not open")
-        if event.annotation.get("type") in CITATIONS:
+        if word(event.annotation.get("type")) in CITATIONS:
             delta = {"type": "citations_delta", "citation": event.annotation}
             _write("content_block_delta", {"index": self._next, "delta": delta}, out)
             return

@@ -3,10 +3,10 @@
 from collections.abc import Mapping
 from typing import Any
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from pipeline.change import Change
-from pipeline.dialect import RequestFacts, Returner
+from pipeline.dialect import RequestFacts, Returner, ShownReasoning, ToldLimit
 from pipeline.errors import UpstreamError
 from pipeline.events import Event, Frame, StreamError
 from pipeline.failure import answered
@@ -18,7 +18,7 @@ from pipeline.request import Request, RequestOptions
 from pipeline.stage import Stage
 from pipeline.toolnames import BuiltRequest, RequestMap
 from stages.dialects.responses import body, errors, patch, request
-from stages.dialects.responses.encode import ResponsesEncoder
+from stages.dialects.responses.encode import ResponsesEncoder, ShowReasoning
 from stages.dialects.responses.normalize import DONE, ResponsesNormalizer
 from stages.dialects.responses.offered import callable_tools, echo_of, offered_tools
 from stages.dialects.responses.returned import ResponsesReturner
@@ -38,6 +38,12 @@ class Responses:
         "x-codex-",
         "x-models-etag",
     )
+    reasoning: ShowReasoning = ShowReasoning.SUMMARY
+    limit: ToldLimit = "incomplete"
+
+    def worded(self, *, reasoning: ShownReasoning, limit: ToldLimit) -> "Responses":
+        """This dialect, with another API's reasoning, and what a limit ended, told so."""
+        return evolve(self, reasoning=ShowReasoning(reasoning), limit=limit)
 
     def facts(self, request: Mapping[str, Any]) -> RequestFacts:
         """What a client's request body says that the answer's stages need; what is odd in it counts as absent."""
@@ -68,7 +74,7 @@ class Responses:
 
     def encoder(self, *, facts: RequestFacts, ledger: Ledger, limits: Limits) -> Stage[Event, Frame]:
         """Fresh, for one stream of answers in this dialect."""
-        return ResponsesEncoder(facts=facts, ledger=ledger)
+        return ResponsesEncoder(facts=facts, ledger=ledger, reasoning=self.reasoning, limit=self.limit)
 
     def returner(self, *, facts: RequestFacts, ledger: Ledger, limits: Limits) -> Returner:
         """Fresh, for one stream that goes to a client of this dialect."""
@@ -84,7 +90,8 @@ class Responses:
 
     def write_body(self, message: Message, *, facts: RequestFacts, ledger: Ledger) -> Mapping[str, Any]:
         """The body of a whole answer."""
-        return body.write(message, facts=facts, ledger=ledger)
+        encoder = ResponsesEncoder(facts=facts, ledger=ledger, reasoning=self.reasoning, limit=self.limit)
+        return body.written(message, encoder)
 
     def patch_body(self, change: Change, *, facts: RequestFacts, ledger: Ledger, limits: Limits) -> Mapping[str, Any]:
         """A whole answer with what was changed in it: every member that nobody changed stays as it came."""

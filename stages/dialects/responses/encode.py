@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from attrs import define, field
 
-from pipeline.dialect import NO_REQUEST, RequestFacts
+from pipeline.dialect import NO_REQUEST, RequestFacts, ToldLimit
 from pipeline.encoder import Encoder
 from pipeline.errors import PipelineError, StageError
 from pipeline.events import (
@@ -38,6 +38,7 @@ from pipeline.events import (
 )
 from pipeline.freeform import Unwrapped, Wrapped
 from pipeline.toolnames import OfferedTool
+from pipeline.word import word
 from stages.dialects.responses.errors import failed_error
 from stages.dialects.responses.items import NAME
 from stages.dialects.responses.opaque import BLOB, item_of
@@ -106,6 +107,8 @@ class ResponsesEncoder(Encoder):
 
     facts: RequestFacts = field(default=NO_REQUEST, kw_only=True)
     reasoning: ShowReasoning = field(default=ShowReasoning.SUMMARY, kw_only=True)
+    limit: ToldLimit = field(default="incomplete", kw_only=True)
+    """What an answer is called that a limit or a filter ended, if no call was cut."""
     clock: Callable[[], float] = field(default=time.time, kw_only=True)
     response: Json = field(init=False, factory=dict)
     """The response as the terminal tells it; empty before."""
@@ -275,6 +278,9 @@ class ResponsesEncoder(Encoder):
         reason = INCOMPLETE.get(end.stop_reason)
         if end.stop_reason is StopReason.REFUSAL and self._refused and not self._cut:
             reason = None
+        elif reason is not None and self.limit == "completed" and not self._cut:
+            self.ledger.record(STAGE, "stop reason", "translated", "the route calls what a limit ended completed")
+            reason = None
         if (lost := UNSAID.get(end.stop_reason)) is not None:
             self.ledger.record(STAGE, "stop reason", "translated", lost)
         usage = None if end.usage is None else usage_object(end.usage)
@@ -305,10 +311,10 @@ class ResponsesEncoder(Encoder):
 
 def flat_note(annotation: Mapping[str, Any]) -> Json | None:
     """An annotation in the form that Responses has, or None if it has none. Some APIs nest its members by its type."""
-    kind = annotation.get("type")
+    kind = word(annotation.get("type"))
     if kind not in NOTES:
         return None
-    inner = annotation.get(str(kind))
+    inner = annotation.get(kind)
     return {"type": kind, **inner} if isinstance(inner, dict) else dict(annotation)
 
 

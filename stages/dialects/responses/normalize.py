@@ -9,6 +9,7 @@ from pipeline.events import Event, Frame, MessageDelta, MessageStart, MessageSto
 from pipeline.ids import CallIds
 from pipeline.jsontext import is_whole
 from pipeline.normalizer import Normalizer
+from pipeline.word import word
 from stages.dialects.responses.calls import CALL_KINDS, CallItem
 from stages.dialects.responses.errors import error_in, failed, unfinished
 from stages.dialects.responses.items import NAME, STAGE, MessageItem, ReasoningItem, Writer
@@ -161,7 +162,7 @@ class ResponsesNormalizer(Normalizer):
         part = event.get("part", event)
         if not isinstance(part, dict):
             return
-        if part.get("type") in REASONING_PARTS:
+        if word(part.get("type")) in REASONING_PARTS:
             item = self._output.about(ReasoningItem, event)
             item.part_done("content", _part(event), _string(part, "text"), out)
         else:
