@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping, Sequence
 from importlib.metadata import entry_points
 from typing import Any, Literal, Protocol, runtime_checkable
 
-from attrs import field, frozen
+from attrs import evolve, field, frozen
 
 from pipeline.change import Change
 from pipeline.errors import ClientError
@@ -38,6 +38,16 @@ class RequestFacts:
     """The schema of each tool that the model may call, by the name that the upstream was given."""
     echo: Mapping[str, Any] = field(factory=dict)
     """Members of the request that the answer repeats."""
+
+    def sent(self, given: RequestMap) -> "RequestFacts":
+        """The same, of a request that went up with the names and ids of `given`; by its own name a tool is known too.
+
+        A tool that was given no name has the client's.
+        """
+        names = {tool.key: name for name, tool in given.tools.items()}
+        own = {name: given.tools.get(names.get(tool.key, ""), tool) for name, tool in self.map.tools.items()}
+        schemas = {names.get(self.map.tool(name).key, name): schema for name, schema in self.tools.items()}
+        return evolve(self, map=evolve(given, tools={**own, **given.tools}), tools=schemas)
 
 
 NO_REQUEST = RequestFacts()

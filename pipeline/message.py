@@ -167,15 +167,20 @@ def assemble(events: Iterable[Event]) -> Message:
         content=tuple(content for block in blocks.values() for content in block.content()),
         stop_reason=end.stop_reason if end else None,
         stop_sequence=end.stop_sequence if end else None,
-        usage=_final(start.usage, end.usage if end else None),
+        usage=final_usage(start.usage, end.usage if end else None),
         error=error,
     )
 
 
-def _final(first: Usage | None, last: Usage | None) -> Usage | None:
-    """The counts that stand: the last, and the first of what went in if the last do not tell of it."""
-    if last is None or first is None or last.input or last.cache_read or last.cache_write:
-        return last or first
+def final_usage(first: Usage | None, last: Usage | None, estimate: Usage | None = None) -> Usage | None:
+    """The counts that stand of a message that began with `first` and ended with `last`.
+
+    What went in is told by `first` if `last` does not say. An estimate alone is nothing to be told: None.
+    """
+    if last is None or last is estimate:
+        return None if first is estimate else first
+    if first is None or last.input or last.cache_read or last.cache_write:
+        return last
     return evolve(last, input=first.input, cache_read=first.cache_read, cache_write=first.cache_write)
 
 

@@ -19,7 +19,6 @@ from pipeline.outcome import Outcome
 from pipeline.reply import JSON_TYPE, STREAM_TYPE, ErrorBody, Form, Heading, Refusal, Reply, passed_on, refused
 from pipeline.request import DEFAULT_OPTIONS, RequestOptions
 from pipeline.stage import AsyncStage, Stage, cause_of
-from pipeline.toolnames import callable_tools
 
 AnyChain = Stage[bytes, bytes] | AsyncStage[bytes, bytes]
 Made = TypeVar("Made", bound=AnyChain, covariant=True)
@@ -136,15 +135,7 @@ class Route:
         options = evolve(self.requests, model=model, upstream=self.provider)
         asked = evolve(request, stream=True) if self.streams_only else request
         built = self.upstream.build(asked, ledger=ledger, limits=self.limits, options=options)
-        facts = RequestFacts(
-            model=request.model,
-            usage=estimate(request),
-            stream=request.stream,
-            include_usage=request.include_usage is not False,
-            map=built.map,
-            tools=callable_tools(request, built.map),
-            echo=self.client.facts(members).echo,
-        )
+        facts = evolve(self.client.facts(members).sent(built.map), usage=estimate(request))
         headers = {"accept": STREAM_TYPE if asked.stream else JSON_TYPE, "content-type": JSON_TYPE}
         for name in sorted(built.body.keys() & self.without):
             ledger.record("Route", name, "dropped", "the upstream refuses it")

@@ -3,13 +3,12 @@
 import hashlib
 import re
 from collections.abc import Iterable, Mapping
-from typing import Any
 
 from attrs import define, field, frozen
 
 from pipeline.events import ToolKind
 from pipeline.jsontext import dumps
-from pipeline.request import Choosing, CustomTool, FunctionTool, Request
+from pipeline.request import CustomTool, FunctionTool
 
 WRAPPED_SCHEMA: Mapping[str, object] = {
     "type": "object",
@@ -34,6 +33,11 @@ class OfferedTool:
     namespace: str = ""
     kind: ToolKind = ToolKind.FUNCTION
     wrapped: bool = False
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """What tells it from the client's other tools."""
+        return self.namespace, self.name
 
 
 @frozen
@@ -79,19 +83,6 @@ class BuiltRequest:
 
     body: dict[str, object]
     map: RequestMap
-
-
-def callable_tools(request: Request, sent: RequestMap) -> dict[str, Mapping[str, Any]]:
-    """The schema of each tool that the model may call, by the name that the upstream was given; a freeform tool's is
-    that of the one string that it is called with."""
-    if request.tool_choice is not None and request.tool_choice.mode is Choosing.NONE:
-        return {}
-    schemas = {
-        (tool.namespace, tool.name): tool.schema or {} if isinstance(tool, FunctionTool) else WRAPPED_SCHEMA
-        for tool in request.tools
-        if isinstance(tool, FunctionTool | CustomTool)
-    }
-    return {name: schemas.get((tool.namespace, tool.name), {}) for name, tool in sent.tools.items()}
 
 
 def description_of(tool: FunctionTool | CustomTool, namespaces: Mapping[str, str], described: set[str]) -> str:

@@ -31,5 +31,5 @@ class ToolRestorer(Stage[Event, Event]):
             return event
         tool = self.map.tool(block.name)
         call = self.map.ids.get(block.id, block.id)
-        theirs = evolve(block, id=call, name=tool.name, namespace=tool.namespace or block.namespace)
+        theirs = evolve(block, id=call, name=tool.name, namespace=block.namespace or tool.namespace)
         return event if theirs == block else evolve(event, block=theirs)

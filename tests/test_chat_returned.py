@@ -42,10 +42,12 @@ from pipeline.toolnames import OfferedTool, RequestMap
 from stages.dialects.chat.returned import ChatReturner
 from stages.sse import SSEEncoder
 from stages.verbatim import FrameReturner
+from tests.exchange import answered, route, sent
 from tests.goldens import FROM_CHAT
 from tests.returning import payloads, replacing, returned, through
 from tests.support import DONE, call, chunk, cuts_of, finish, fragment, reasoning, sse, text, usage
 
+WANTED: dict[str, Any] = {"stream_options": {"include_usage": True}}
 CUTS: list[Chunk] = [1, 2, 3, 7, 64, "frame", None]
 Json = dict[str, Any]
 
@@ -125,6 +127,30 @@ def test_a_cut_closes_nothing_and_says_nothing_of_an_end(open_: list[Json]) -> N
 def test_a_keep_alive_is_a_comment_between_frames() -> None:
     stage = FrameReturner(ChatReturner(), SSEEncoder())
     assert list(stage.idle()) == [b": keep-alive\n\n"]
+
+
+@pytest.mark.parametrize("size", CUTS, ids=str)
+@pytest.mark.parametrize("end", [[finish("tool_calls"), usage(), DONE], [usage(), finish(), DONE], [finish(), usage()]])
+def test_a_client_that_did_not_ask_for_counts_gets_no_chunk_without_a_choice_but_the_outcome_has_them(
+    size: Chunk, end: list[Any]
+) -> None:
+    beside = [{**chunk(), "choices": [], "prompt_filter_results": []}, chunk({"content": "."}, usage=usage()["usage"])]
+    items = [STREAM[0], *beside, *end]
+    shown = [item for item in items if item != usage()]
+    out, outcome = returned("chat", cut(sse(*items), size), facts=RequestFacts(include_usage=False))
+    assert out == sse(*shown)
+    assert outcome.usage == Usage(input=10, output=5)
+    assert returned("chat", cut(sse(*items), size))[0] == sse(*items)
+
+
+@pytest.mark.parametrize("options", [{}, {"stream_options": {"include_usage": False}}, WANTED])
+def test_a_route_shows_the_counts_to_a_client_that_asked_for_them(options: Json) -> None:
+    asked = {"model": "m", "messages": [{"role": "user", "content": "hi"}], "stream": True, **options}
+    exchange = route("chat", "chat").open(json.dumps(asked).encode())
+    assert sent(exchange)["stream_options"] == {"include_usage": True}
+    body = answered(exchange, sse(*STREAM)).body
+    assert body == sse(*STREAM) if options is WANTED else body == sse(*(item for item in STREAM if item != usage()))
+    assert exchange.outcome.usage == Usage(input=10, output=5)
 
 
 def test_further_choices_go_back_too() -> None:

@@ -11,11 +11,8 @@ import pytest
 from pipeline.cli import main
 from pipeline.cli.options import ConvertOptions
 from pipeline.dialect import dialect
-from pipeline.ledger import Ledger
-from pipeline.limits import DEFAULT_LIMITS
-from pipeline.request import Request
 from pipeline.route import AnswerOptions
-from pipeline.toolnames import WRAPPED_SCHEMA, OfferedTool, RequestMap, callable_tools
+from pipeline.toolnames import WRAPPED_SCHEMA
 from stages.recipe import default_chain
 from tests.exchange import whole
 from tests.scrubbing import MARKUP
@@ -102,7 +99,7 @@ SPACED = {"type": "function", **FUNCTION}
         ("messages", {"tools": 7}, {}),
         ("messages", {}, {}),
         ("chat", {"tools": [{"type": "function", "function": FUNCTION}]}, {"f": SCHEMA}),
-        ("chat", {"tools": [{"type": "custom", "custom": {"name": "g"}}]}, {"g": {}}),
+        ("chat", {"tools": [{"type": "custom", "custom": {"name": "g"}}]}, {"g": WRAPPED_SCHEMA}),
         ("chat", {"tools": [{"type": "function", "function": FUNCTION}], "tool_choice": "none"}, {}),
         (
             "chat",
@@ -111,7 +108,7 @@ SPACED = {"type": "function", **FUNCTION}
         ),
         ("chat", {"tools": {}}, {}),
         ("responses", {"tools": [{"type": "function", **FUNCTION}]}, {"f": SCHEMA}),
-        ("responses", {"tools": [{"type": "custom", "name": "g"}, {"type": "web_search"}]}, {"g": {}}),
+        ("responses", {"tools": [{"type": "custom", "name": "g"}, {"type": "web_search"}]}, {"g": WRAPPED_SCHEMA}),
         ("responses", {"tools": [{"type": "function", **FUNCTION}], "tool_choice": "none"}, {}),
         ("responses", {"tools": [{"type": "function", "name": "f", "parameters": 7}]}, {"f": {}}),
         ("responses", {"tools": [{"type": "namespace", "name": "n", "tools": [SPACED]}]}, {"n__f": SCHEMA}),
@@ -122,21 +119,3 @@ def test_a_dialect_knows_which_tools_of_a_request_may_be_called(
     name: str, request_: dict[str, Any], tools: dict[str, Any]
 ) -> None:
     assert dialect(name).facts(request_).tools == tools
-
-
-def asked(**members: Any) -> Request:
-    """A request of a Messages client."""
-    body = {"model": "m", "max_tokens": 9, "messages": [{"role": "user", "content": "hi"}], **members}
-    return dialect("messages").parse(body, ledger=Ledger(), limits=DEFAULT_LIMITS)
-
-
-def test_a_route_knows_them_by_the_upstreams_names() -> None:
-    sent = RequestMap(tools={"theirs": OfferedTool("f"), "more": OfferedTool("unknown")})
-    assert callable_tools(asked(tools=TOOLS), sent) == {"theirs": SCHEMA, "more": {}}
-    assert callable_tools(asked(tools=TOOLS, tool_choice={"type": "none"}), sent) == {}
-    assert callable_tools(asked(), RequestMap()) == {}
-    tools = [{"type": "custom", "name": "p"}, {"type": "function", "name": "f"}]
-    body = {"model": "m", "input": "hi", "tools": tools}
-    request = dialect("responses").parse(body, ledger=Ledger(), limits=DEFAULT_LIMITS)
-    both = RequestMap(tools={"p": OfferedTool("p"), "f": OfferedTool("f")})
-    assert callable_tools(request, both) == {"p": WRAPPED_SCHEMA, "f": {}}

@@ -9,7 +9,7 @@ from itertools import pairwise
 from operator import or_
 from typing import Any
 
-from attrs import define, field
+from attrs import define, evolve, field
 
 from pipeline.cli.jobs import run_jobs
 from pipeline.cli.options import (
@@ -30,7 +30,8 @@ from pipeline.jsontext import dumps
 from pipeline.ledger import Ledger
 from pipeline.limits import DEFAULT_LIMITS
 from pipeline.outcome import Outcome, Verdict
-from pipeline.reply import Form, Heading
+from pipeline.reply import Form, Heading, Refusal
+from pipeline.route import Route
 from pipeline.stage import Stage
 from pipeline.testing import cut
 
@@ -69,11 +70,10 @@ class Run:
         Raises `ClientError` if a dialect is unknown or cannot stand where it is asked to, or the request is none.
         """
         passed = [known(name) for name in conversion.hops]
-        facts, request = NO_REQUEST, conversion.request
-        if request is not None:
-            facts = passed[-1].facts(json_object(f"the request {request!r}", contents(request)))
         forms = [self.form, *(Form.STREAM for _ in passed[2:]), self.form]
-        known_of = [*(RequestFacts(model=facts.model, tools=facts.tools) for _ in passed[2:]), facts]
+        known_of = [NO_REQUEST for _ in forms[1:]]
+        if conversion.request is not None:
+            known_of = self._facts(passed, conversion.request)
         hops = [
             self._hop(up, down, arriving=arriving, leaving=leaving, facts=of_hop, options=conversion.options.of_hop(at))
             for at, ((up, down), (arriving, leaving), of_hop) in enumerate(
@@ -83,6 +83,28 @@ class Run:
         if self.form is Form.WHOLE:
             hops.append(Heading(passed[-1], self.form, self.outcomes[-1]))
         return reduce(or_, hops)
+
+    def _facts(self, passed: Sequence[Dialect], path: str) -> list[RequestFacts]:
+        """What the stages of each hop are told of the request: what they are told when it goes up over these dialects.
+
+        Of one that cannot go up, or not as far, the client's dialect alone says it; it need not be one that can.
+        Raises `ClientError` if it is no JSON object.
+        """
+        body = contents(path)
+        asked = json_object(f"the request {path!r}", body)
+        facts: list[RequestFacts] = []
+        for upstream, client in reversed([*pairwise(passed)]):
+            exchange = Route(client=client, upstream=upstream, recipe=self.recipe).open(body)
+            if isinstance(exchange.request, Refusal):
+                facts.append(client.facts(asked))
+                break
+            facts.append(exchange.facts)
+            body = exchange.request.body
+            asked = json_object("the request", body)
+        told = facts[-1]
+        between = [evolve(one, stream=True, include_usage=True) for one in facts[1:]]
+        unasked = [RequestFacts(model=told.model, tools=told.tools) for _ in passed[1 + len(facts) :]]
+        return [*reversed([facts[0], *between, *unasked])]
 
     def _hop(self, upstream: Dialect, client: Dialect, **asked: Any) -> Stage[bytes, bytes]:
         """The chain between two dialects: the one place that calls the recipe.

@@ -39,13 +39,14 @@ from pipeline.events import (
 )
 from pipeline.freeform import Unwrapped, Wrapped
 from pipeline.jsontext import dumps
+from pipeline.message import final_usage
 from pipeline.toolnames import NO_MAP
 from stages.dialects.chat.content import JOINT
 from stages.dialects.chat.errors import error_body
 from stages.dialects.chat.normalize import DONE
 from stages.dialects.chat.notes import Notes
 from stages.dialects.chat.stops import FINISH, UNSAID
-from stages.dialects.chat.usage import final_usage, usage_object
+from stages.dialects.chat.usage import usage_object
 
 STAGE: Final = "ChatEncoder"
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from pipeline.events import ToolKind
-from pipeline.toolnames import OfferedTool
+from pipeline.toolnames import WRAPPED_SCHEMA, OfferedTool
 
 Json = dict[str, Any]
 
@@ -15,17 +15,32 @@ def offered_tools(request: Mapping[str, Any]) -> dict[str, OfferedTool]:
 
 
 def callable_tools(request: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
-    """The schemas of the tools that the model may call, by name."""
+    """The schemas of the tools that the model may call, by name; a freeform one's is that of the one string that it is
+    called with."""
     if "none" in (request.get("tool_choice"), request.get("function_call")):
         return {}
-    schemas = {tool["name"]: tool.get("parameters") for _, tool in _named(request)}
-    return {name: schema if isinstance(schema, dict) else {} for name, schema in schemas.items()}
+    allowed = _allowed(request.get("tool_choice"))
+    found = {
+        tool["name"]: WRAPPED_SCHEMA if kind is ToolKind.CUSTOM else tool.get("parameters")
+        for kind, tool in _named(request)
+        if allowed is None or tool["name"] in allowed
+    }
+    return {name: schema if isinstance(schema, Mapping) else {} for name, schema in found.items()}
 
 
 def wants_usage(request: Mapping[str, Any]) -> bool:
     """Whether the client asked for token counts at the end of a stream."""
     options = request.get("stream_options")
     return isinstance(options, dict) and options.get("include_usage") is True
+
+
+def _allowed(choice: Any) -> set[str] | None:
+    """The names of the only tools that the model may call; None if it may call all."""
+    among = choice.get("allowed_tools") if isinstance(choice, dict) else None
+    if not isinstance(among, dict):
+        return None
+    named = [tool.get("custom") or tool.get("function") or tool for tool in _objects(among.get("tools"))]
+    return {tool["name"] for tool in _objects(named) if isinstance(tool.get("name"), str)}
 
 
 def _named(request: Mapping[str, Any]) -> list[tuple[ToolKind, Json]]:

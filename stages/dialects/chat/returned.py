@@ -71,6 +71,9 @@ CALLED: Final = (BlockStart, ArgumentsDelta)
 class ChatReturner:
     """While nothing was changed, every frame goes back as it came, whatever law it breaks.
 
+    One frame does not: the upstream is always asked for its counts, and a client that did not ask for them is not sent
+    the chunk that holds nothing else. Its loop would look for a choice in it.
+
     A frame that was changed keeps every member that nobody changed. Once a call was put in or left out, calls are
     numbered anew, in the order in which they begin; once the message has another name, every chunk has. The finish
     waits for the terminal, which tells whether it was changed.
@@ -121,6 +124,8 @@ class ChatReturner:
         if isinstance(events[0], MessageStart):
             self._first = frame
         said = said_in(frame)
+        if _counts_alone(said) and not self.facts.include_usage:
+            return ()
         spot = spot_of(said)
         return self._held(self._back(frame, said, spot, events), spot)
 
@@ -320,6 +325,11 @@ def _same(made: Sequence[Event], events: Sequence[Event]) -> bool:
     """Whether what is told of calls is the same."""
     one, other = ([event for event in some if isinstance(event, CALLED)] for some in (made, events))
     return one == other
+
+
+def _counts_alone(said: Json) -> bool:
+    """Whether a chunk tells the counts and has no choice."""
+    return isinstance(said.get("usage"), dict) and not said.get("choices")
 
 
 def _frame(said: Json) -> Frame:

@@ -4,8 +4,6 @@ from collections.abc import Mapping
 from math import isfinite
 from typing import Any
 
-from attrs import evolve
-
 from pipeline.events import Usage
 
 
@@ -54,18 +52,6 @@ def usage_object(usage: Usage) -> dict[str, Any]:
         "prompt_tokens_details": {"cached_tokens": usage.cache_read, "cache_write_tokens": usage.cache_write},
         "completion_tokens_details": {"reasoning_tokens": min(usage.reasoning, usage.output)},
     }
-
-
-def final_usage(first: Usage | None, last: Usage | None, estimate: Usage | None) -> Usage | None:
-    """The counts that are told of a message that began with `first` and ended with `last`.
-
-    What went in is told by `first` if `last` does not say. An estimate alone is nothing to be told.
-    """
-    if last is None or last is estimate:
-        return None if first is estimate else first
-    if first is None or last.input or last.cache_read or last.cache_write:
-        return last
-    return evolve(last, input=first.input, cache_read=first.cache_read, cache_write=first.cache_write)
 
 
 def _first(*values: Any) -> int:

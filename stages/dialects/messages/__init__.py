@@ -14,11 +14,11 @@ from pipeline.limits import Limits
 from pipeline.message import Message
 from pipeline.request import Request, RequestOptions
 from pipeline.stage import Stage
-from pipeline.toolnames import BuiltRequest
+from pipeline.toolnames import BuiltRequest, RequestMap
 from stages.dialects.messages import body, errors, request
 from stages.dialects.messages.encode import MessagesEncoder
 from stages.dialects.messages.normalize import DONE, MessagesNormalizer
-from stages.dialects.messages.offered import callable_tools
+from stages.dialects.messages.offered import callable_tools, offered_tools
 from stages.dialects.messages.returned import MessagesReturner
 
 
@@ -37,6 +37,7 @@ class Messages:
         return RequestFacts(
             model=model if isinstance(model, str) else "",
             stream=request.get("stream") is True,
+            map=RequestMap(tools=offered_tools(request)),
             tools=callable_tools(request),
         )
 

@@ -37,6 +37,7 @@ from pipeline.events import (
     Usage,
 )
 from pipeline.freeform import Unwrapped, Wrapped
+from pipeline.message import final_usage
 from pipeline.toolnames import OfferedTool
 from pipeline.word import word
 from stages.dialects.responses.errors import failed_error
@@ -122,6 +123,8 @@ class ResponsesEncoder(Encoder):
     _refused: bool = field(init=False, default=False)
     _cut: bool = field(init=False, default=False)
     """A call is not whole."""
+    _first: Usage | None = field(init=False, default=None)
+    """The counts that the message began with."""
     _end: MessageDelta | None = field(init=False, default=None)
     _plain_item: Written | None = field(init=False, default=None)
     """What takes the text of deltas like the last one."""
@@ -154,6 +157,7 @@ class ResponsesEncoder(Encoder):
             **UNASKED,
             **self.facts.echo,
         }
+        self._first = usage
         begun = self._told("in_progress", [])
         self._wire.write("response.created", {"response": begun}, out)
         self._wire.write("response.in_progress", {"response": begun}, out)
@@ -283,7 +287,8 @@ class ResponsesEncoder(Encoder):
             reason = None
         if (lost := UNSAID.get(end.stop_reason)) is not None:
             self.ledger.record(STAGE, "stop reason", "translated", lost)
-        usage = None if end.usage is None else usage_object(end.usage)
+        counts = final_usage(self._first, end.usage, self.facts.usage)
+        usage = None if counts is None else usage_object(counts)
         if reason is None:
             self._terminal("completed", out, usage=usage)
         else:

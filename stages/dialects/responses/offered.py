@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from pipeline.events import ToolKind
-from pipeline.toolnames import MANY, NOTHING, OfferedTool, ToolNames
+from pipeline.toolnames import MANY, NOTHING, WRAPPED_SCHEMA, OfferedTool, ToolNames
 from stages.dialects.responses.request_tables import DEFAULT_NAMESPACE
 
 TOOL_KINDS = {"function": ToolKind.FUNCTION, "custom": ToolKind.CUSTOM}
@@ -54,27 +54,46 @@ def offered_tools(request: Mapping[str, Any]) -> dict[str, OfferedTool]:
 
 
 def callable_tools(request: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
-    """The schemas of the tools that the client runs, by the upstream's name; none where the model may call none."""
+    """The schemas of the tools that the model may call, by the upstream's name; a freeform one's is that of the one
+    string that it is called with."""
     if request.get("tool_choice") == "none":
         return {}
-    names = ToolNames(MANY, NOTHING)
-    return {names.offer(tool): schema for tool, schema in _tools(request)}
+    names, allowed = ToolNames(MANY, NOTHING), _allowed(request.get("tool_choice"))
+    named = {names.offer(tool): (tool, schema) for tool, schema in _tools(request)}
+    return {name: schema for name, (tool, schema) in named.items() if allowed is None or tool.key in allowed}
+
+
+def _allowed(choice: Any) -> set[tuple[str, str]] | None:
+    """The only tools that the model may call, each by its namespace and name; None if it may call all."""
+    if not isinstance(choice, dict) or choice.get("type") != "allowed_tools":
+        return None
+    return {(_space(tool.get("namespace")), str(tool.get("name"))) for tool in _objects(choice.get("tools"))}
 
 
 def _tools(request: Mapping[str, Any]) -> Iterator[tuple[OfferedTool, Mapping[str, Any]]]:
     yield from _of_list(request.get("tools"), "")
-    items = request.get("input")
-    for item in items if isinstance(items, list) else ():
-        if isinstance(item, dict) and item.get("type") in ("additional_tools", "tool_search_output"):
+    for item in _objects(request.get("input")):
+        if item.get("type") in ("additional_tools", "tool_search_output"):
             yield from _of_list(item.get("tools"), "")
 
 
 def _of_list(tools: Any, namespace: str) -> Iterator[tuple[OfferedTool, Mapping[str, Any]]]:
-    for tool in tools if isinstance(tools, list) else ():
-        if not isinstance(tool, dict) or not isinstance(name := tool.get("name"), str):
+    for tool in _objects(tools):
+        inner = tool.get("function")  # some clients nest it as another dialect does
+        given = inner if isinstance(inner, dict) else tool
+        if not isinstance(name := given.get("name"), str):
             continue
         if tool.get("type") == "namespace":
-            yield from _of_list(tool.get("tools"), "" if name == DEFAULT_NAMESPACE else name)
+            yield from _of_list(tool.get("tools"), _space(name))
         elif (kind := TOOL_KINDS.get(str(tool.get("type")))) is not None:
-            schema = tool.get("parameters")
-            yield OfferedTool(name, namespace, kind), schema if isinstance(schema, dict) else {}
+            schema = WRAPPED_SCHEMA if kind is ToolKind.CUSTOM else given.get("parameters")
+            yield OfferedTool(name, namespace, kind), schema if isinstance(schema, Mapping) else {}
+
+
+def _space(name: Any) -> str:
+    """A namespace; the one of all tools is none."""
+    return name if isinstance(name, str) and name != DEFAULT_NAMESPACE else ""
+
+
+def _objects(value: Any) -> list[Mapping[str, Any]]:
+    return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []

@@ -22,6 +22,7 @@ from pipeline.events import (
 )
 from pipeline.jsontext import dumps
 from pipeline.ledger import Ledger
+from pipeline.message import final_usage
 from stages.dialects.responses.errors import failed_error
 from stages.dialects.responses.keeper import ADDED, ITEM_DONE, TEXTS, WORDS, Keeper, spoken, spot_of
 from stages.dialects.responses.kept import (
@@ -342,7 +343,8 @@ class ResponsesReturner:
     def _ending(self, status: str, end: MessageDelta | None, **members: Any) -> Frame:
         """A terminal of ours."""
         output = self._keeper.finals | self._new.finals
-        usage = {"usage": usage_object(end.usage)} if end is not None and end.usage is not None else {}
+        counts = None if end is None else final_usage(None, end.usage, self.facts.usage)
+        usage = {} if counts is None else {"usage": usage_object(counts)}
         told = {**(self._response or {}), "status": status, "output": output_of([*output.items()]), **usage, **members}
         return self._write(f"response.{status}", {"response": told})
 
