@@ -12,6 +12,7 @@ from pathlib import Path
 
 from pipeline.ladder import Row, Rule
 from pipeline.request import RequestOptions
+from pipeline.route import AnswerOptions
 from stages.dialects.chat import request_tables as chat
 from stages.dialects.messages import request_tables as messages
 from stages.dialects.responses import request_tables as responses
@@ -34,7 +35,11 @@ member meets two rows: one where it is read, one where its canonical member is w
 Whatever is degraded or dropped stands in the ledger: direction, stage, path, action, reason; never a value. A lenient
 route is the default; where a strict one does something else, its column says so.
 
-Toward a client's own dialect nothing of this happens: what only that dialect has goes back as it came.
+Toward a client's own dialect nothing of this happens: its body goes up as it came, unknown words and older spellings
+included, such as `functions`. Only what must be is written anew: the model that the route maps to, `stream` where the
+upstream gives nothing else, Chat's `stream_options.include_usage`, the members that an option below is about, and turns
+with reasoning that the upstream did not make. What a known member cannot hold (`temperature: "hot"`) is refused there
+too; a word that we do not know (a role, an effort, a format's type) only by the other dialects.
 
 Reasoning belongs to the provider that made it. What a client echoes is dropped and recorded, never rejected, unless it
 is an envelope of ours (`sw1.`, `pipeline/envelope.py`) that this same upstream sealed and whose text nobody edited. The
@@ -54,6 +59,10 @@ The route itself sets `model` and `upstream`. Beside these a route has `models` 
 recorded).
 """
 
+ANSWERS = """What a route decides about its answers: `Route(answers=AnswerOptions(...))`, in a host's TOML file
+`[answers]`, and most of them flags of a host (`--recover`, `--show-reasoning`, ...).
+"""
+
 SPEAKERS = (
     ("Anthropic Messages", messages.READ, messages.WRITE),
     ("OpenAI Chat Completions", chat.READ, chat.WRITE),
@@ -63,7 +72,10 @@ SPEAKERS = (
 
 def requests() -> str:
     """The document of the ladder's rows."""
-    text = [HEAD, f"\n## Options of a route\n\n{OPTIONS}\n{_options()}"]
+    text = [
+        HEAD,
+        f"\n## Options of a route\n\n{OPTIONS}\n{_options(RequestOptions)}\n{ANSWERS}\n{_options(AnswerOptions)}",
+    ]
     for title, read, _ in SPEAKERS:
         text.append(f"\n## A client that speaks {title}\n\n{_table('member', 'becomes', read.values())}")
     for title, _, write in SPEAKERS:
@@ -71,10 +83,10 @@ def requests() -> str:
     return "".join(text)
 
 
-def _options() -> str:
+def _options(options: type) -> str:
     """The options by name, with what stands below each in the code."""
-    tree = ast.parse(Path(inspect.getsourcefile(RequestOptions) or "").read_text(encoding="utf-8"))
-    (body,) = [node.body for node in tree.body if isinstance(node, ast.ClassDef) and node.name == "RequestOptions"]
+    tree = ast.parse(Path(inspect.getsourcefile(options) or "").read_text(encoding="utf-8"))
+    (body,) = [node.body for node in tree.body if isinstance(node, ast.ClassDef) and node.name == options.__name__]
     lines = ["| option | default | |", "|---|---|---|"]
     for member, text in pairwise(body):
         if isinstance(member, ast.AnnAssign) and isinstance(text, ast.Expr) and member.value is not None:

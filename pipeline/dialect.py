@@ -2,10 +2,11 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from importlib.metadata import entry_points
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Literal, Protocol, runtime_checkable
 
 from attrs import evolve, field, frozen
 
+from pipeline.change import Change
 from pipeline.errors import ClientError
 from pipeline.events import Event, Frame, Origin, StreamError, Usage
 from pipeline.ledger import Ledger
@@ -53,6 +54,9 @@ class RequestFacts:
 
 NO_REQUEST = RequestFacts()
 
+ShownReasoning = Literal["summary", "content"]
+ToldLimit = Literal["incomplete", "completed"]
+
 
 class Dialect(Protocol):
     """One API's words. Its object is found through the entry-point group `streamweir.dialects`.
@@ -71,6 +75,11 @@ class Dialect(Protocol):
     @property
     def sentinels(self) -> Collection[bytes]:
         """Payloads that are whole though they are no JSON."""
+
+    @property
+    def told(self) -> Collection[str]:
+        """The headers of its answers that its clients read, besides those that are everybody's; one that ends in a
+        hyphen stands for all that begin so."""
 
     def facts(self, request: Mapping[str, Any]) -> RequestFacts:
         """What a client's request body says that the answer's stages need; what is odd in it counts as absent."""
@@ -111,6 +120,10 @@ class Dialect(Protocol):
     def write_error(self, error: StreamError, status: int) -> tuple[int, Mapping[str, Any]]:
         """The status and the body of an error. `status` is the upstream's; 0: it did not answer with an error."""
 
+    def keeps_error(self, body: Any, status: int) -> int:
+        """The status under which a body that tells of an error goes as it came to a client of this dialect, which
+        reads it so; 0: it does not. `status` is the error's: the upstream's, or its class's."""
+
 
 class Returner(Protocol):
     """Writes a stream of one dialect that came in the same dialect: frames go back as they came, until one cannot.
@@ -142,10 +155,21 @@ class Returner(Protocol):
 
 @runtime_checkable
 class Returning(Protocol):
-    """A dialect whose streams can go back to a client of the same dialect as they came."""
+    """A dialect whose answers can go back to a client of the same dialect as they came."""
 
     def returner(self, *, facts: RequestFacts, ledger: Ledger, limits: Limits) -> Returner:
         """Fresh, for one stream."""
+
+    def patch_body(self, change: Change, *, facts: RequestFacts, ledger: Ledger, limits: Limits) -> Mapping[str, Any]:
+        """A whole answer with what was changed in it: every member that nobody changed stays as it came."""
+
+
+@runtime_checkable
+class Wording(Protocol):
+    """A dialect that can say the same in two ways, of which the route chooses."""
+
+    def worded(self, *, reasoning: ShownReasoning, limit: ToldLimit) -> Dialect:
+        """The dialect that says it so, as `pipeline.route.AnswerOptions` has them."""
 
 
 def dialects() -> dict[str, Dialect]:

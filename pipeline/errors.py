@@ -78,9 +78,14 @@ BY_STATUS: dict[int, ErrorKind] = {
 
 
 def kind_of_status(status: int) -> ErrorKind:
-    """The class of an HTTP status; what the table lacks is the request's fault below 500, else the provider's."""
+    """The class of an HTTP status; what the table lacks is the request's fault below 500, else the provider's.
+
+    What is no error's status (a redirection) is one that the provider must not send.
+    """
     if (kind := BY_STATUS.get(status)) is not None:
         return kind
+    if status < 400:
+        return ErrorKind.INVALID_RESPONSE
     return ErrorKind.INVALID_REQUEST if 400 <= status < 500 else ErrorKind.API
 
 

@@ -220,12 +220,16 @@ class MessageStop(Event):
 @event
 class StreamError(Event):
     """The stream failed or was cut: the other terminal. `code` is the provider's or ours; `retryable`: it may go
-    better another time."""
+    better another time; `param`: the member of the request that it is about, in the provider's words.
+
+    Its origin is the frame that told of it, or a frame of the body that did.
+    """
 
     kind: ErrorKind
     message: str
     code: str = ""
     retryable: bool = False
+    param: str = field(default="", kw_only=True)
 
 
 @event

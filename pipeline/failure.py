@@ -4,10 +4,15 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from attrs import evolve
+
 from pipeline.errors import RETRYABLE, ErrorKind, kind_of_status
 from pipeline.events import StreamError
 
 _HTTP_STATUS = re.compile("[45][0-9]{2}")
+_PLACE = re.compile("[\x21-\x7e]+")
+SHOWN = 500
+"""So many characters are shown of where a redirection leads."""
 _NO_CODE = re.compile("[1-5][0-9]{2}|.*_error", re.DOTALL)
 """What stands where a code might: an HTTP status, or the word of a type."""
 
@@ -25,9 +30,9 @@ def failure(error: Any, around: Mapping[str, Any], kinds: Mapping[str, ErrorKind
     if not isinstance(error, dict):
         return stated(error, (around.get("type"),), around.get("code"), kinds)
     words = (error.get("code"), error.get("type"), error.get("status"))
-    return stated(
-        error.get("message") or error.get("detail"), words, error.get("code") or error.get("status_code"), kinds
-    )
+    code, param = error.get("code") or error.get("status_code"), error.get("param")
+    found = stated(error.get("message") or error.get("detail"), words, code, kinds)
+    return evolve(found, param=param) if isinstance(param, str) and param else found
 
 
 def stated(
@@ -42,6 +47,21 @@ def stated(
     said = named[0] if named else code
     text = _message(message) or (f"the upstream failed: {said}" if said else "the upstream failed")
     return StreamError(kind, text, str(code) if code else "".join(named[:1]), kind in RETRYABLE)
+
+
+def is_told(body: Any) -> bool:
+    """Whether a body is an object whose `error` tells what such objects do: a message and a type, and, if at all, a
+    code and the member of the request that it is about, each of its kind.
+
+    An object that calls itself an error and names neither of these two is an error of another shape.
+    """
+    error = body.get("error") if isinstance(body, dict) else None
+    if not isinstance(error, dict) or not isinstance(error.get("message"), str) or "type" not in error:
+        return False
+    if "type" in body and not ("code" in error or "param" in error):
+        return False
+    texts = error["type"], error.get("param"), None if type(error.get("code")) is int else error.get("code")
+    return all(text is None or isinstance(text, str) for text in texts)
 
 
 def code_of(error: StreamError, codes: Mapping[ErrorKind, str], kinds: Mapping[str, ErrorKind]) -> str:
@@ -73,7 +93,18 @@ def answered(status: int, body: Any, error_in: Callable[[Any], StreamError | Non
         return StreamError(kind, f"the upstream answered with status {status}", str(status), kind in RETRYABLE)
     if found.kind not in (ErrorKind.API, ErrorKind.INVALID_REQUEST):
         return found
-    return StreamError(kind, found.message, found.code, kind in RETRYABLE)
+    return evolve(found, kind=kind, retryable=kind in RETRYABLE)
+
+
+def redirected(status: int, location: str) -> StreamError:
+    """The error that a redirection is: nobody follows it, since a key would go where nobody sent it.
+
+    Where it leads is named without what may be secret there: the user, the query.
+    """
+    place = re.sub("//[^/]*@", "//", re.split("[?#]", location)[0])
+    where = f" to {place[:SHOWN]}" if _PLACE.fullmatch(place) else ""
+    message = f"the upstream answered with status {status}, a redirection{where}, which is not followed"
+    return StreamError(ErrorKind.INVALID_RESPONSE, message, "redirected")
 
 
 def _message(message: Any) -> str:

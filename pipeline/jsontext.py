@@ -2,7 +2,10 @@
 
 import json
 import re
+import secrets
+import sys
 from collections.abc import Iterator
+from math import isfinite
 from typing import Any, NoReturn
 
 import orjson
@@ -17,7 +20,11 @@ HALF_ESCAPED = re.compile(r"\\u[dD][89a-fA-F]")
 """An escape that is half of a character; mostly the other half stands beside it."""
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _PAIR = re.compile("[\ud800-\udbff][\udc00-\udfff]")
+_DIGITS = sys.float_info.max_10_exp
+"""So many digits may a whole number have, that it can be reckoned with as any other."""
 _STRUCTURE = re.compile(r'["{}\[\]]')
+_LONG = 19
+"""So many digits may not fit into 64 bits."""
 _STRING_REST = re.compile(r'[^"\\]*+(?:\\.[^"\\]*+)*+', re.DOTALL)  # possessive: no memory of where to go back to
 
 
@@ -25,7 +32,7 @@ def loads(data: bytes | str, depth: int = 200) -> Any:
     """The value of a JSON text.
 
     What orjson refuses is tried with the standard library: lone surrogates stay in the strings (see `whole_text`),
-    invalid UTF-8 becomes U+FFFD. NaN and Infinity are no JSON.
+    invalid UTF-8 becomes U+FFFD, a number too large for Python is its text (`Verbatim`). NaN and Infinity are no JSON.
 
     Raises `ValueError` if it is no JSON, `LimitExceeded` if it is nested deeper than `depth`.
     """
@@ -46,26 +53,36 @@ def value_of(text: str) -> Any:
 
 
 def exact(data: bytes | str) -> Any:
-    """The value of a JSON text by the standard library: slower, integers above 64 bits survive.
+    """The value of a JSON text by the standard library: slower, integers above 64 bits survive, and what is too large
+    for a number is its text.
 
     Raises `ValueError` if it is no JSON.
     """
     text = data if isinstance(data, str) else data.decode("utf-8", "replace")
     try:
-        return json.loads(text, parse_constant=_refuse, strict=True)
+        return json.loads(text, parse_constant=_refuse, parse_float=_float, parse_int=_integer, strict=True)
     except RecursionError as error:
         raise ValueError("nested too deeply") from error
+
+
+def as_written(data: bytes) -> Any:
+    """The value of a JSON text whose numbers `dumps` writes as they stand in it, but for whole ones of few digits.
+
+    Raises `ValueError` if it is no JSON.
+    """
+    text = data.decode("utf-8", "replace")
+    return json.loads(text, parse_float=Verbatim, parse_int=_number, parse_constant=_refuse)
 
 
 def several(data: bytes) -> Iterator[Any]:
     """The values of JSON texts that stand one behind the other, parted by blanks at most.
 
-    NaN and Infinity, which Python's servers write, are null; a number too long to be one is a float.
+    NaN and Infinity, which Python's servers write, are null; a number too large for Python is its text.
 
     Raises `ValueError` at the first thing that is no JSON.
     """
     text = data.decode("utf-8", "replace").strip()
-    decoder = json.JSONDecoder(parse_constant=_nothing, parse_int=_integer)
+    decoder = json.JSONDecoder(parse_constant=_nothing, parse_float=_float, parse_int=_integer)
     at = 0
     while at < len(text):
         try:
@@ -93,7 +110,7 @@ def verbatim(text: str) -> Any:
         orjson.loads(text)
     except orjson.JSONDecodeError:
         value = exact(text)
-        if not is_whole(json.dumps(value, ensure_ascii=False)):
+        if not _is_whole(value):
             return value
     return Verbatim(text)
 
@@ -103,8 +120,7 @@ def dumps(value: Any) -> bytes:
     try:
         return orjson.dumps(value, _as_it_is)
     except TypeError:
-        text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=_as_value)
-        return whole_text(text).encode()
+        return _written(value).encode()
 
 
 def is_whole(text: str) -> bool:
@@ -152,7 +168,7 @@ def strictly(text: str, depth: int = 200) -> Any:
     Raises `ValueError` if it is none, `LimitExceeded` if it is nested deeper than `depth`.
     """
     value = loads(text, depth)
-    if HALF_ESCAPED.search(text) and not is_whole(json.dumps(value, ensure_ascii=False)):
+    if HALF_ESCAPED.search(text) and not _is_whole(value):
         raise ValueError("half of a character")
     return value
 
@@ -221,21 +237,44 @@ def _as_it_is(value: Any) -> orjson.Fragment:
     raise TypeError
 
 
-def _as_value(value: Any) -> Any:
+def _text_of(value: Any) -> str:
     if isinstance(value, Verbatim):
-        return exact(value.text)
+        return value.text
     raise TypeError(f"a {type(value).__name__} is no JSON")
+
+
+def _is_whole(value: Any) -> bool:
+    """Whether no string of a value holds half of a character."""
+    return is_whole(json.dumps(value, ensure_ascii=False, default=_text_of))
+
+
+def _written(value: Any) -> str:
+    """A value by the standard library, which cannot write a text as it is: a mark that nothing else holds stands for
+    it until the rest is written."""
+    mark, texts = secrets.token_hex(16), list[str]()
+
+    def marked(inner: Any) -> str:
+        texts.append(_text_of(inner))
+        return f"{mark}{len(texts) - 1}"
+
+    text = whole_text(json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=marked))
+    return re.sub(f'"{mark}([0-9]+)"', lambda found: texts[int(found[1])], text) if texts else text
 
 
 def _nothing(word: str) -> None:
     """What a word that is no JSON says."""
 
 
-def _integer(digits: str) -> int | float:
-    try:
-        return int(digits)
-    except ValueError:  # more digits than Python reads as an integer
-        return float(digits)
+def _integer(digits: str) -> int | Verbatim:
+    return int(digits) if len(digits) <= _DIGITS else Verbatim(digits)
+
+
+def _float(digits: str) -> float | Verbatim:
+    return number if isfinite(number := float(digits)) else Verbatim(digits)
+
+
+def _number(digits: str) -> "int | Verbatim":
+    return int(digits) if len(digits) < _LONG else Verbatim(digits)
 
 
 def _refuse(word: str) -> NoReturn:

@@ -7,13 +7,15 @@ another: refused, naming the member. Where that is doubtful a row has two rules,
 
 from collections.abc import Collection, Iterable, Mapping
 from enum import StrEnum
-from typing import Any, TypedDict
+from typing import Any, TypedDict, TypeVar
 
 from attrs import define, field, frozen
 
 from pipeline.errors import ClientError, ErrorKind
 from pipeline.ledger import Ledger
 from pipeline.members import Members
+
+Word = TypeVar("Word")
 
 
 class Rule(StrEnum):
@@ -124,6 +126,17 @@ class Reading:
     def lose(self, member: str, where: str) -> None:
         """Collect the loss of a member."""
         self.losses.append(self.loss(member, where))
+
+    def refuse(self, where: str, reason: str) -> None:
+        """Collect what only the client's dialect may know: there it goes up as it is, each other refuses it."""
+        self.losses.append(Loss(where, Row(where, Rule.REFUSE, reason=reason)))
+
+    def word(self, members: Members, name: str, words: Mapping[str, Word]) -> Word | None:
+        """What one of some words stands for; None where there is none, or one that nobody here knows."""
+        found = members.text(name)
+        if found and found not in words:
+            self.refuse(members.path(name), f"unknown value, must be one of {', '.join(words)}")
+        return words.get(found)
 
     def rest(self, members: Members, known: Collection[str], own: Mapping[str, str]) -> Rest:
         """The members besides those `known`: those of `own`, by the table's name for each, and those unknown to us."""

@@ -3,15 +3,13 @@
 import re
 from collections.abc import Iterator, Mapping
 from math import isfinite
-from typing import Any, TypeVar
+from typing import Any
 
 from attrs import frozen
 
 from pipeline.errors import ClientError, ErrorKind, LimitExceeded
 from pipeline.jsontext import check_depth, exact, loads
 from pipeline.limits import Limits
-
-Word = TypeVar("Word")
 
 _LONG_NUMBER = re.compile(rb"[0-9]{19}")
 """A number that may not fit into 64 bits; orjson would round it."""
@@ -86,14 +84,18 @@ class Members:
             raise ClientError(f"{self.path(name)}: is required")
         return found
 
-    def word(self, name: str, words: Mapping[str, Word]) -> Word | None:
-        """What one of some words stands for."""
-        found = self.text(name)
-        if not found:
-            return None
-        if found not in words:
-            raise ClientError(f"{self.path(name)}: unknown value, must be one of {', '.join(words)}")
-        return words[found]
+    def given(self, name: str) -> str:
+        """A string that must be there; it may be empty."""
+        if not self.has(name):
+            raise ClientError(f"{self.path(name)}: must be a string")
+        return self.text(name)
+
+    def call_id(self, name: str, limits: Limits) -> str:
+        """The id of a tool call, which must be there and within its bound."""
+        found = self.need(name).strip()
+        if len(found) > limits.id_chars:
+            raise ClientError(f"{self.path(name)}: is longer than {limits.id_chars} characters")
+        return found
 
     def number(self, name: str) -> float | None:
         """A number."""

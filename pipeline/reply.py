@@ -5,12 +5,12 @@ from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
 from typing import Any
 
-from attrs import define, field, frozen
+from attrs import define, evolve, field, frozen
 
 from pipeline.dialect import Dialect
 from pipeline.errors import LimitExceeded
-from pipeline.events import StreamError
-from pipeline.jsontext import dumps, loads
+from pipeline.events import Frame, StreamError
+from pipeline.jsontext import dumps, loads, strictly
 from pipeline.limits import DEFAULT_LIMITS, Limits
 from pipeline.outcome import Outcome
 from pipeline.stage import AsyncStage, Stage
@@ -27,8 +27,8 @@ STREAM_HEADERS = {
 REQUEST_IDS = ("request-id", "x-request-id")
 """The names of the upstream's id for a request; a client is told it under both, since each reads one."""
 PASSED_ON = frozenset({*REQUEST_IDS, "retry-after", "retry-after-ms", "x-should-retry"})
-PASSED_ON_PREFIXES = ("x-ratelimit-", "anthropic-ratelimit-")
-"""The upstream's headers that a client is told. Never its length or encoding."""
+PASSED_ON_PREFIXES = ("x-ratelimit-",)
+"""The upstream's headers that every client is told. Never its length or encoding."""
 
 NAME = re.compile(r"[!#$%&'*+.^_`|~0-9a-z-]+")
 VALUE = re.compile(r"(?:[\x21-\x7e](?:[\t\x20-\x7e]*[\x21-\x7e])?)?")
@@ -64,16 +64,19 @@ class Refusal:
     body: bytes
 
 
-def passed_on(headers: Mapping[str, str]) -> dict[str, str]:
-    """What a client is told of the headers of the upstream's reply: no header may cost it the answer."""
+def passed_on(headers: Mapping[str, str], *dialects: Dialect) -> dict[str, str]:
+    """What a client is told of the headers of the upstream's reply: what everybody is, and what the `dialects` of the
+    two know. No header may cost it the answer."""
     told = {name.lower(): value for name, value in headers.items() if VALUE.fullmatch(value)}
-    passed = {name: value for name, value in told.items() if name in PASSED_ON or _is_prefixed(name)}
+    known = {*PASSED_ON, *(name for dialect in dialects for name in dialect.told)}
+    begun = (*PASSED_ON_PREFIXES, *(name for name in known if name.endswith("-")))
+    passed = {
+        name: value
+        for name, value in told.items()
+        if name in known or (name.startswith(begun) and NAME.fullmatch(name) is not None)
+    }
     ids = [told[name] for name in REQUEST_IDS if name in told]
     return {**passed, **dict.fromkeys(REQUEST_IDS, ids[0])} if ids else passed
-
-
-def _is_prefixed(name: str) -> bool:
-    return name.startswith(PASSED_ON_PREFIXES) and NAME.fullmatch(name) is not None
 
 
 def refused(client: Dialect, error: StreamError, status: int = 0) -> Refusal:
@@ -82,12 +85,29 @@ def refused(client: Dialect, error: StreamError, status: int = 0) -> Refusal:
     return Refusal(Head(status, JSON_HEADERS), dumps(body))
 
 
+def kept(client: Dialect, error: StreamError, status: int, form: Form) -> Refusal | None:
+    """The body that told of an error, as it came, where that is one of the client's dialect; else None.
+
+    `status` is the upstream's, if it answered with an error; else it is that of the error's class.
+    """
+    body = b"" if error.origin is None else error.origin.data
+    try:
+        told = strictly(body.decode())
+    except (ValueError, LimitExceeded):
+        return None
+    due = client.keeps_error(told, status if 400 <= status < 600 else client.write_error(error, 0)[0])
+    if not due or (due < 400 and (status or form is Form.STREAM)):
+        return None  # a success only as one: for a client that waits for a body, from an upstream that said so
+    return Refusal(Head(due, JSON_HEADERS), body)
+
+
 @define
 class Heading(Stage[bytes, bytes]):
     """The answer in its bytes; `head` is what stands in front of them, known with the first of them.
 
     Stands last in the chain. An error that comes alone has the status of its class, so that a client acts on it; one
-    that comes behind the beginning of a stream is told in the stream, of which nothing can be taken back.
+    that comes behind the beginning of a stream is told in the stream, of which nothing can be taken back. If the
+    upstream speaks the client's dialect, an error that is one of this dialect goes as it came.
     """
 
     client: Dialect
@@ -96,6 +116,8 @@ class Heading(Stage[bytes, bytes]):
     headers: Mapping[str, str] = field(factory=dict)
     status: int = 0
     """The upstream's, if it answered with an error."""
+    same: bool = False
+    """The upstream speaks the client's dialect."""
     head: Head | None = field(init=False, default=None)
     ended: bool = field(init=False, default=False)
 
@@ -104,7 +126,8 @@ class Heading(Stage[bytes, bytes]):
             return items
         error = self.outcome.error
         if error is not None and not (self.form is Form.STREAM and self.outcome.begun):
-            answer = refused(self.client, error, self.status)
+            as_it_came = kept(self.client, error, self.status, self.form) if self.same else None
+            answer = as_it_came or refused(self.client, error, self.status)
             self.head = Head(answer.head.status, {**self.headers, **answer.head.headers})
             return (answer.body,)
         if items:
@@ -142,7 +165,8 @@ class ErrorBody(Stage[bytes, bytes]):
 
     def receive_eof(self, cause: StreamError | None = None) -> Sequence[bytes]:
         self.ended = True
-        self.outcome.note(self.read(said(bytes(self._body), self.limits.json_depth)))
+        body = bytes(self._body)
+        self.outcome.note(evolve(self.read(said(body, self.limits.json_depth)), origin=Frame(body)))
         self._body.clear()
         return ()
 

@@ -158,17 +158,7 @@ class ServerPart(Node):
 ResultPart = TextPart | ImagePart | DocumentPart | ServerPart
 """What a tool's result, or a document made of parts, may hold."""
 
-Part = (
-    TextPart
-    | RefusalPart
-    | ImagePart
-    | DocumentPart
-    | AudioPart
-    | ReasoningPart
-    | ToolUsePart
-    | ToolResultPart
-    | ServerPart
-)
+Part = ResultPart | RefusalPart | AudioPart | ReasoningPart | ToolUsePart | ToolResultPart
 
 
 @frozen
@@ -285,13 +275,21 @@ class OutputFormat(Node):
     description: str = ""
 
 
+@frozen
+class Given:
+    """The body that a request was read from, and the request as it was then."""
+
+    body: Mapping[str, Any]
+    request: "Request"
+
+
 @frozen(kw_only=True)
 class Request:
     """What a client asks. Options are None where the client does not say.
 
     `system` are the instructions that stand before everything, `turns` the rest, instructions in between included.
     `dialect` is the client's, in whose words `private` is; `losses` say what becomes of that elsewhere; `paths` name
-    the client's member for each of ours that it gave.
+    the client's member for each of ours that it gave; `given` is what the client's own dialect is told again.
     """
 
     dialect: str
@@ -328,6 +326,7 @@ class Request:
     extras: Mapping[str, Any] = field(factory=dict)
     losses: tuple[Loss, ...] = ()
     paths: Mapping[str, str] = field(factory=dict, eq=False)
+    given: Given | None = field(default=None, eq=False, repr=False)
 
     def path(self, member: str) -> str:
         """The client's name for one of our members."""

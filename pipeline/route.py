@@ -6,10 +6,11 @@ from typing import Literal, Protocol, TypeVar
 
 from attrs import define, evolve, field, frozen
 
-from pipeline.dialect import NO_REQUEST, Dialect, RequestFacts
+from pipeline.dialect import NO_REQUEST, Dialect, RequestFacts, ShownReasoning, ToldLimit
 from pipeline.errors import PipelineError
 from pipeline.estimate import estimate
 from pipeline.events import StreamError
+from pipeline.failure import redirected
 from pipeline.jsontext import dumps
 from pipeline.ledger import Ledger
 from pipeline.limits import DEFAULT_LIMITS, Limits
@@ -46,6 +47,19 @@ class AnswerOptions:
     """The prompt ended inside an open reasoning tag, so the text begins as reasoning."""
     weak: tuple[str, ...] = ()
     """Families of markup that prose may hold, and that are read all the same."""
+    stream_calls: bool = False
+    """A call written as text begins in the stream as soon as its name is certain, not when its body is whole, and its
+    arguments follow for as long as they are strict JSON. Only with `recover="prompt"`, between two dialects, and not in
+    reasoning. The price: what was begun cannot be taken back, so a body that turns out to be none, that contradicts
+    itself or lacks its end leaves the call open and fails the stream (`invalid_tool_arguments`); else it would be
+    dropped, or text."""
+    show_reasoning: ShownReasoning = "summary"
+    """What another dialect's reasoning is for a Responses client: a summary, which every client shows, or the raw text
+    that it is (`content`), which some do not."""
+    told_limit: ToldLimit = "incomplete"
+    """What a Responses client of another dialect's answer is told where a limit or a filter ended it: that it is
+    `incomplete`, which it is, or `completed`: Codex asks again for what is incomplete, and gets it again. An answer
+    with a call that was cut is incomplete all the same. What is not told is recorded."""
 
 
 DEFAULT_ANSWERS = AnswerOptions()
@@ -153,12 +167,16 @@ class Exchange:
 
     def reply(self, status: int, headers: Mapping[str, str]) -> Reply:
         """What becomes of the upstream's reply, given its head. Called once."""
-        passed = passed_on(headers)
+        passed = passed_on(headers, self.route.client, self.route.upstream)
+        same = self.route.client.name == self.route.upstream.name
         if 200 <= status < 300:
-            heading = Heading(self.route.client, self.form, self.outcome, passed)
+            heading = Heading(self.route.client, self.form, self.outcome, passed, same=same)
             return Reply(self._answer() | heading, heading)
-        heading = Heading(self.route.client, self.form, self.outcome, passed, status)
+        heading = Heading(self.route.client, self.form, self.outcome, passed, status, same=same and status >= 400)
         read = partial(self.route.upstream.read_error, status)
+        location = next((value for name, value in headers.items() if name.lower() == "location"), "")
+        if 300 <= status < 400 and location:
+            return Reply(ErrorBody(lambda said: redirected(status, location), self.outcome) | heading, heading)
         return Reply(ErrorBody(read, self.outcome, self.route.limits) | heading, heading)
 
     def failed(self, error: StreamError) -> Refusal:

@@ -45,12 +45,14 @@ class RequestMap:
     """What the answer's stages need to turn an upstream's words back into the client's.
 
     `tools`: those offered, by the name that the upstream was given. `seen`: those that only earlier calls name. `ids`:
-    by the call id that the upstream was given, the client's, where they differ.
+    by the call id that the upstream was given, the client's, where they differ. `calls`: the ids of the calls that the
+    conversation holds, the client's; none where it is only known what was offered.
     """
 
     tools: Mapping[str, OfferedTool] = field(factory=dict)
     seen: Mapping[str, OfferedTool] = field(factory=dict)
     ids: Mapping[str, str] = field(factory=dict)
+    calls: frozenset[str] = frozenset()
 
     def tool(self, name: str) -> OfferedTool:
         """The client's tool of an upstream's name; one that the upstream was never told of is itself."""
@@ -146,7 +148,7 @@ class ToolNames:
         """The offered tools by the upstream's name."""
         return dict(self._tools)
 
-    def map(self, ids: "CallIds") -> RequestMap:
+    def map(self, ids: "UpstreamIds") -> RequestMap:
         """What the answer is read with."""
         return RequestMap(self.tools(), dict(self._seen), ids.back())
 
@@ -155,7 +157,7 @@ class ToolNames:
 
 
 @define
-class CallIds:
+class UpstreamIds:
     """Gives each call id one within an upstream's bounds, the same in the call and in its result."""
 
     most: int

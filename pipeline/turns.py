@@ -10,6 +10,7 @@ from pipeline.request import (
     DocumentPart,
     ImagePart,
     Part,
+    ReasoningPart,
     ResultPart,
     Role,
     ServerPart,
@@ -19,6 +20,8 @@ from pipeline.request import (
     Turn,
 )
 
+SOMETHING = "."
+"""What a user says where somebody must say something."""
 ERROR_PREFIX = "[tool error] "
 """What the text of a failed tool's result begins with, where a dialect cannot say that it failed."""
 NO_OUTPUT = "no output"
@@ -55,6 +58,14 @@ def bind(turns: Sequence[Turn], ladder: Ladder) -> list[Turn]:
     return bound
 
 
+def distinct(turns: Iterable[Turn]) -> list[Turn]:
+    """Turns as `bind` leaves them, with no id of a call given twice: one that is used again gets a suffix, the same in
+    the call and in its result, and the same each time the conversation goes up."""
+    used: dict[str, int] = {}
+    renamed: dict[str, list[str]] = {}
+    return [evolve(turn, parts=tuple(_distinct(part, used, renamed) for part in turn.parts)) for turn in turns]
+
+
 def merge(turns: Iterable[Turn]) -> list[Turn]:
     """The turns with each run of turns of one role made one."""
     merged: list[Turn] = []
@@ -72,12 +83,12 @@ def joined(parts: Iterable[Part], between: str = "\n\n") -> str:
 
 
 def contiguous(parts: Iterable[Part]) -> str:
-    """The text of an assistant's parts, as it was; a blank line where a call or reasoning stood between, and around
-    what a piece of the client's dialect reads as."""
+    """The text of an assistant's parts, as it was; a blank line where a call stood between, and around what a piece of
+    the client's dialect reads as. Reasoning parts no text: it may stand in the middle of a word."""
     text = ""
     apart = False
     for part in parts:
-        alone = not isinstance(part, TextPart)
+        alone = not isinstance(part, TextPart | ReasoningPart)
         apart = apart or alone
         if isinstance(part, TextPart | ServerPart) and part.text:
             text += ("\n\n" if apart and text else "") + part.text
@@ -140,6 +151,22 @@ def _claims(turns: Sequence[Turn]) -> dict[int, list[_Place]]:
             elif isinstance(part, ToolResultPart) and waiting.get(part.id):
                 claimed[waiting[part.id].pop()].append((at, place))
     return claimed
+
+
+def _distinct(part: Part, used: dict[str, int], renamed: dict[str, list[str]]) -> Part:
+    """A part with an id of its own. `used` are the ids that were given, and how often each was wanted; `renamed` are
+    those of the calls that wait for results, in order."""
+    if isinstance(part, ToolUsePart):
+        given = part.id
+        while given in used:
+            used[part.id] += 1
+            given = f"{part.id}_{used[part.id]}"
+        used[given] = 1
+        renamed.setdefault(part.id, []).append(given)
+        return part if given == part.id else evolve(part, id=given)
+    if isinstance(part, ToolResultPart) and renamed.get(part.id):
+        return evolve(part, id=renamed[part.id].pop(0))
+    return part
 
 
 def _results(turn: Turn, turns: Sequence[Turn], places: list[_Place], ladder: Ladder) -> list[Part]:

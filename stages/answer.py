@@ -20,7 +20,7 @@ class AnswerReader(Stage[bytes, Event]):
     """The events of an answer, which is read as a stream or as a whole body by its first byte that is not blank.
 
     Servers answer with JSON where a stream was asked for, stream where none was, and name the wrong content type. One
-    that is empty is read as a whole body.
+    that is empty is read as a whole body. The blanks before a whole body are its own, a byte order mark is not.
     """
 
     stream: Stage[bytes, Event]
@@ -42,14 +42,16 @@ class AnswerReader(Stage[bytes, Event]):
             return self._chosen.receive(items)
         data = self._blank + b"".join(items)
         rest = data.lstrip(BLANK)
+        body = data
         if BOM.startswith(rest[: len(BOM)]):
-            rest = rest[len(BOM) :].lstrip(BLANK)
+            body = rest[len(BOM) :]
+            rest = body.lstrip(BLANK)
         if not rest:
             self._blank = data[-KEPT:]
             return ()
-        self._chosen, data = (self.whole, rest) if rest[0] in WHOLE else (self.stream, data)
+        self._chosen, data = (self.whole, body) if rest[0] in WHOLE else (self.stream, data)
         self._blank = b""
-        return self._chosen.receive((data,))
+        return self._chosen.receive((data[max(0, len(data) - len(rest) - KEPT) :],))
 
     def receive_eof(self, cause: StreamError | None = None) -> Sequence[Event]:
         if self._chosen is None:

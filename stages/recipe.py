@@ -1,12 +1,13 @@
 """The default chain of a route: the composition root."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
 from attrs import evolve
 
-from pipeline.dialect import NO_REQUEST, Dialect, RequestFacts, Returning
+from pipeline.change import Change
+from pipeline.dialect import NO_REQUEST, Dialect, RequestFacts, Returning, Wording
 from pipeline.events import Event, ToolKind
 from pipeline.ledger import Ledger
 from pipeline.limits import DEFAULT_LIMITS, Limits
@@ -77,6 +78,7 @@ def default_halves(
     What stands between is given one block at a time. Whatever it makes of that is lawful again behind it, but where
     both dialects are the same.
     """
+    options = options if leaving is Form.STREAM else evolve(options, stream_calls=False)
     ledger = Ledger(most=limits.ledger_entries) if ledger is None else ledger
     outcome = Outcome(ledger=ledger) if outcome is None else outcome
     verdict = VerdictStage(outcome, facts.usage)
@@ -91,7 +93,8 @@ def default_halves(
         if _renames(facts):
             reading = reading | ToolRestorer(facts.map)
         if not streamed:
-            return reading, _writing(client, leaving, facts, ledger, limits, verdict)
+            patch = partial(client.patch_body, facts=facts, ledger=ledger, limits=limits)
+            return reading, _writing(client, leaving, facts, ledger, limits, verdict, patch)
         returner = client.returner(facts=facts, ledger=ledger, limits=limits)
         return reading, verdict | FrameReturner(returner, SSEEncoder())
     sealer = Sealer(upstream=options.upstream or upstream.name, envelopes=options.envelope, ledger=ledger)
@@ -105,6 +108,8 @@ def default_halves(
         neutral = neutral | InputUnwrapper(facts.map, ledger=ledger, limits=limits)
     if _renames(facts):
         neutral = neutral | ToolRestorer(facts.map)
+    if isinstance(client, Wording):
+        client = client.worded(reasoning=options.show_reasoning, limit=options.told_limit)
     before = _reading(upstream, arriving, facts, ledger, limits) | neutral
     validator = BlockValidator(ledger=ledger, limits=limits)
     return before, validator | _writing(client, leaving, facts, ledger, limits, verdict)
@@ -127,7 +132,7 @@ def _reading(
     decoder = SSEDecoder(limits=limits, sentinels=tuple(upstream.sentinels), ledger=ledger)
     stream = decoder | upstream.normalizer(facts=facts, ledger=ledger, limits=limits)
     read = partial(upstream.read_body, facts=facts, ledger=ledger, limits=limits)
-    whole = BodyReader(read, limits=limits, mend=meant_object, ledger=ledger)
+    whole = BodyReader(read, limits=limits, mend=partial(meant_object, depth=limits.json_depth), ledger=ledger)
     return AnswerReader(stream, whole) if form is None else stream if form is Form.STREAM else whole
 
 
@@ -150,13 +155,19 @@ def _keeping(
 
 
 def _writing(
-    client: Dialect, form: Form, facts: RequestFacts, ledger: Ledger, limits: Limits, verdict: VerdictStage
+    client: Dialect,
+    form: Form,
+    facts: RequestFacts,
+    ledger: Ledger,
+    limits: Limits,
+    verdict: VerdictStage,
+    patch: Callable[[Change], Any] | None = None,
 ) -> Stage[Event, bytes]:
-    """Events to bytes of an answer, the verdict told last before."""
+    """Events to bytes of an answer, the verdict told last before. `patch` writes what was changed into a whole one."""
     if form is Form.STREAM:
         return verdict | client.encoder(facts=facts, ledger=ledger, limits=limits) | SSEEncoder()
 
     def write(message: Message) -> Mapping[str, Any]:
         return client.write_body(message, facts=facts, ledger=ledger)
 
-    return AnswerBound(limits=limits) | verdict | BodyWriter(write)
+    return AnswerBound(limits=limits) | verdict | BodyWriter(write, patch=patch)

@@ -87,10 +87,10 @@ class FrameReturner(Stage[Event, bytes]):
         try:
             for event in items:
                 origin = event.origin
-                if origin is None:
+                if not isinstance(origin, Origin):
                     self._settle(out)
                     self._anew(event, out)
-                elif isinstance(origin, Origin) and not self._is_plain(event, origin, out):
+                elif not self._is_plain(event, origin, out):
                     self._take(event, origin, out)
         except PipelineError as error:
             raise error.after([b"".join(out)] if out else ()) from error.__cause__

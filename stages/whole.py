@@ -1,17 +1,18 @@
 """Whole answers go through the same stages as streams: a body becomes events, events become a body."""
 
 from collections.abc import Callable, Sequence
-from operator import is_
 from typing import Any
 
 from attrs import define, evolve, field
 
 from pipeline.arguments import Arguments
+from pipeline.change import Change
 from pipeline.errors import ErrorKind, LimitExceeded, UpstreamError
 from pipeline.events import (
     ArgumentsDelta,
     Carry,
     Event,
+    Frame,
     MessageStop,
     Origin,
     Ping,
@@ -79,7 +80,7 @@ class BodyReader(Stage[bytes, Event]):
                 raise
             return (why,)
         if message.error is not None and not message.content:
-            return (message.error,)
+            return (evolve(message.error, origin=Frame(body)),)
         if self.mend is not None:
             message = evolve(message, content=tuple(self._mended(content, self.mend) for content in message.content))
         events = [*disassemble(message)]
@@ -126,9 +127,13 @@ class AnswerBound(Stage[Event, Event]):
 
 @define
 class BodyWriter(Stage[Event, bytes]):
-    """At the message's end, its whole body; of one that failed, nothing. A body that nobody changed is as it came."""
+    """At the message's end, its whole body; of one that failed, nothing.
+
+    A body that the events remember is as it came, if nobody changed them; else it is patched, if `patch` can.
+    """
 
     write: Callable[[Message], Any]
+    patch: Callable[[Change], Any] | None = field(default=None, kw_only=True)
     held: int = field(init=False, default=0)
     ended: bool = field(init=False, default=False)
     _events: list[Event] = field(init=False, factory=list)
@@ -138,8 +143,7 @@ class BodyWriter(Stage[Event, bytes]):
             if self.ended:
                 break
             if isinstance(event, MessageStop):
-                events = self._end()
-                return (_kept([*events, event]) or dumps(self.write(assemble(events))),)
+                return (self._body([*self._end(), event]),)
             if isinstance(event, StreamError):
                 self._end()
             elif not isinstance(event, SILENT):
@@ -151,19 +155,18 @@ class BodyWriter(Stage[Event, bytes]):
         self._end()
         return ()
 
+    def _body(self, events: Sequence[Event]) -> bytes:
+        origin = next((event.origin for event in events if isinstance(event.origin, Origin)), None)
+        if origin is None or self.patch is None:
+            return dumps(self.write(assemble(events)))
+        change = Change(origin.raw, origin.made, events)
+        return dumps(self.patch(change)) if change else origin.raw
+
     def _end(self) -> list[Event]:
         events, self._events = self._events, []
         self.held = 0
         self.ended = True
         return events
-
-
-def _kept(events: Sequence[Event]) -> bytes:
-    """The body that these events were made of, if they are all of them, as they were made; else nothing."""
-    origin = events[0].origin
-    if not isinstance(origin, Origin) or len(events) != len(origin.made) or not all(map(is_, events, origin.made)):
-        return b""
-    return origin.raw
 
 
 def weight_of(event: Event) -> int:

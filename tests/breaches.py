@@ -1,10 +1,12 @@
 """Streams of named events with one thing wrong, for the tests of grammars."""
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import Any
 
-from pipeline.grammar import get
+from hypothesis import strategies as st
+
+from pipeline.grammar import Rule, get
 
 Json = dict[str, Any]
 
@@ -58,3 +60,31 @@ def later(events: list[Json], kind: str, behind: str) -> list[Json]:
     moved, rest = events[place_of(kind, events)], without(events, kind)
     at = place_of(behind, rest) + 1
     return [*rest[:at], moved, *rest[at:]]
+
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers(-1, 5) | st.text(max_size=3),
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.sampled_from(["id", "type", "text"]), inner),
+    max_leaves=5,
+)
+
+
+def spoilt(whole: list[Json], data: st.DataObject) -> list[Any]:
+    """The events, up to three members of them, at any depth, set to anything."""
+    events: list[Any] = json.loads(json.dumps(whole))
+    for _ in range(data.draw(st.integers(1, 3))):
+        found: Any = events[data.draw(st.integers(0, len(events) - 1))]
+        while isinstance(found, dict) and found:
+            name = data.draw(st.sampled_from(sorted(found)))
+            if data.draw(st.booleans()) or not isinstance(found[name], dict):
+                found[name] = data.draw(VALUES)
+                break
+            found = found[name]
+    return events
+
+
+def check_table(rules: Collection[Rule], broken: set[tuple[str, str]]) -> None:
+    """Exactly the rules of the table are broken by a test, but for those of blocks; each stands once, with a source."""
+    assert {(rule.part, rule.says) for rule in rules if rule.part != "block"} == broken
+    assert len({(rule.part, rule.says) for rule in rules}) == len(rules)
+    assert all(rule.source for rule in rules)

@@ -38,8 +38,21 @@ EXPLAINED = {
         "cut_call_done_incomplete_then_incomplete",
     ): "a call that the token limit cut is closed with that reason, as vendors do; the client tells the model",
     ("chat", "text_between_args"): "no text is lost: what came inside the call follows it, behind a blank line",
+    ("messages", "no_args_delta"): "the upstream ended a call without arguments as whole: that is an empty object",
+    ("messages", "empty_text_block"): "the upstream's text was empty",
+    **{
+        ("messages", name): "no text is lost: what came for no open text block is text all the same"
+        for name in ("delta_closed_block", "delta_unopened_index", "text_delta_in_tool")
+    },
+    **{
+        ("messages", name): "the client asks to go on as often as it is cut; the script begins anew"
+        for name in ("final_no_message_stop", "final_eof_mid_text")
+    },
 }
 """What is no fault of ours though a client is not content, by upstream and violation, and why."""
+
+SILENT = {"js-openai:responses": "the SDK's helper takes response.failed for an end like any other"}
+"""Clients that end without a word where they are told of a failure, and why."""
 
 SCRIPT = 'text((await tools.exec_command({cmd: "cat {cwd}/note.txt"})).output);'
 CALLED = {
@@ -129,6 +142,8 @@ def verdict_of(case: Case, out: Path) -> tuple[Verdict, float | None]:
         if verdict.word != "not run":
             break
     reason = EXPLAINED.get((case.upstream, case.violation))
+    if verdict.word == "silent":
+        reason = SILENT.get(case.client)
     if not verdict.well and verdict.word != "hang" and reason is not None:
         verdict = Verdict(f"{verdict.word} (explained)", True, (reason, *verdict.why))
     return verdict, said.get("seconds")

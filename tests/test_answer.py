@@ -57,13 +57,13 @@ def test_everything_else_is_read_as_a_stream(first: bytes) -> None:
 
 @pytest.mark.parametrize("blank", [b"\n", b" \r\n\t", b"\n" * 1000])
 def test_blanks_tell_nothing(blank: bytes) -> None:
-    assert said(blank, b"{", EOF) == [[], ["whole {"], ["whole ends"]]
+    assert said(blank, b"{", EOF) == [[], [f"whole {byte:c}" for byte in blank + b"{"], ["whole ends"]]
     assert said(blank, b"d", EOF) == [[], [f"stream {byte:c}" for byte in blank + b"d"], ["stream ends"]]
 
 
 def test_a_byte_order_mark_tells_nothing() -> None:
-    assert said(BOM[:1], BOM[1:2], BOM[2:], b" ", b"{") == [[], [], [], [], ["whole {"]]
-    assert said(BOM + b" {") == [["whole {"]]
+    assert said(BOM[:1], BOM[1:2], BOM[2:], b" ", b"{") == [[], [], [], [], ["whole  ", "whole {"]]
+    assert said(BOM + b" {") == [["whole  ", "whole {"]]
     assert said(BOM + b"d") == [[f"stream {byte:c}" for byte in BOM + b"d"]]
     assert said(b"\n" + BOM[:2], BOM[2:] + b"[") == [[], ["whole ["]]
 
@@ -87,7 +87,17 @@ def test_what_is_kept_is_counted_and_bounded() -> None:
     play(stage, b" " * KEPT)
     assert stage.held == KEPT
     play(stage, b"{..")
-    assert stage.held == 3
+    assert stage.held == KEPT + 3
+
+
+@pytest.mark.parametrize("first", [b"{", b"d"])
+@pytest.mark.parametrize("before", [b"", BOM])
+def test_of_blanks_beyond_the_bound_as_many_are_read_at_any_cut(first: bytes, before: bytes) -> None:
+    data = before + b" " * (KEPT + 9) + first
+    told = [*chain.from_iterable(said(data))]
+    assert len(told) == KEPT + 1
+    for at in (1, 2, 10, KEPT, KEPT + 9, KEPT + 10):
+        assert [*chain.from_iterable(said(data[:at], data[at:]))] == told
 
 
 def test_it_has_ended_when_the_chosen_one_has() -> None:

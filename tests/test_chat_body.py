@@ -167,7 +167,7 @@ def test_a_body_nested_too_deeply_is_refused() -> None:
         (500, None, ErrorKind.API, "the upstream answered with status 500"),
         (503, "busy", ErrorKind.OVERLOADED, "busy"),
         (418, None, ErrorKind.INVALID_REQUEST, "the upstream answered with status 418"),
-        (302, None, ErrorKind.API, "the upstream answered with status 302"),
+        (302, None, ErrorKind.INVALID_RESPONSE, "the upstream answered with status 302"),
     ],
 )
 def test_an_error_goes_by_its_words_and_then_by_its_status(

@@ -365,10 +365,10 @@ def test_an_end_without_a_terminal_is_an_error(cause: StreamError | None) -> Non
 def test_a_keep_alive_is_a_comment() -> None:
     stage = encoder()
     assert play(stage, [Ping()]) == [[PING]]
-    assert stage.idle() == (PING,)
+    assert stage.idle() == [PING]
     assert SSEEncoder().receive([PING, Frame(b""), Frame(b"[DONE]")]) == [b": keep-alive\n\ndata: [DONE]\n\n"]
     stage.receive([START, *END])
-    assert stage.idle() == ()
+    assert stage.idle() == []
 
 
 @pytest.mark.parametrize(

@@ -43,9 +43,9 @@ from stages.dialects.chat.returned import ChatReturner
 from stages.sse import SSEEncoder
 from stages.verbatim import FrameReturner
 from tests.exchange import answered, route, sent
+from tests.goldens import FROM_CHAT
 from tests.returning import payloads, replacing, returned, through
 from tests.support import DONE, call, chunk, cuts_of, finish, fragment, reasoning, sse, text, usage
-from tests.update_goldens import CASES, recording
 
 WANTED: dict[str, Any] = {"stream_options": {"include_usage": True}}
 CUTS: list[Chunk] = [1, 2, 3, 7, 64, "frame", None]
@@ -73,9 +73,9 @@ RAW = b": hello\n\n" + sse(*STREAM[:5]).replace(b"\n", b"\r\n") + b": there\n" +
 
 
 @pytest.mark.parametrize("chunk", CUTS, ids=str)
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("case", FROM_CHAT.cases)
 def test_a_fixture_comes_back_as_it_came_but_for_our_error_behind_a_cut(case: str, chunk: Chunk) -> None:
-    raw = recording(case)
+    raw = FROM_CHAT.recording(case)
     if raw.lstrip().startswith((b"{", b"[", b"<")):
         return  # no stream
     out, outcome = returned("chat", cut(raw, chunk))
@@ -295,7 +295,7 @@ def test_a_finish_that_was_changed_is_patched_in_the_frame_that_told_it_and_so_a
         yield one
 
     counts = changed(ended)[11]["usage"]
-    assert (counts["prompt_tokens"], counts["completion_tokens"]) == (3, 4)
+    assert counts == {"prompt_tokens": 3, "completion_tokens": 4, "total_tokens": 7}
     assert changed(ended) == replaced(STREAM, (10, finish("length")), (11, {**STREAM[11], "usage": counts}))
     late = [*STREAM[:10], chunk({"content": "."}, "stop", weird=1), DONE]
     counted = changed(ended, late, facts=RequestFacts(include_usage=False))

@@ -140,3 +140,9 @@ def test_a_sudden_end_tells_the_end_of_the_message_before_it(complete: bool, sta
     *_, done, failed = [json.loads(frame.data) for frame in stage.receive_eof()]
     assert (done["type"], done["item"]["status"]) == ("response.output_item.done", status)
     assert failed["response"]["output"] == [done["item"]]
+
+
+def test_a_message_is_whole_where_the_route_calls_the_response_completed() -> None:
+    events = [BlockStart(0, TextBlock()), TextDelta(0, "a"), BlockStop(0), MessageDelta(StopReason.MAX_TOKENS)]
+    response = rs.ended(*events, MessageStop(), stage=rs.encoder(limit="completed"))
+    assert (response["status"], response["output"][0]["status"]) == ("completed", "completed")

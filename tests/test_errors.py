@@ -34,7 +34,7 @@ def test_a_known_status_has_its_own_class(status: int) -> None:
 @pytest.mark.parametrize(
     ("status", "kind"),
     [
-        (399, ErrorKind.API),
+        (399, ErrorKind.INVALID_RESPONSE),
         (402, ErrorKind.BILLING),
         (418, ErrorKind.INVALID_REQUEST),
         (499, ErrorKind.INVALID_REQUEST),

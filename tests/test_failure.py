@@ -6,7 +6,7 @@ import pytest
 
 from pipeline.errors import ErrorKind
 from pipeline.events import StreamError
-from pipeline.failure import answered, code_of, failure, stated
+from pipeline.failure import answered, code_of, failure, is_told, redirected, stated
 
 KINDS = {"busy": ErrorKind.OVERLOADED, "no_key": ErrorKind.AUTHENTICATION}
 NOTHING = "the upstream failed"
@@ -106,3 +106,65 @@ def test_an_answer_that_says_nothing_is_told_by_its_status(body: Any) -> None:
     assert answered(404, body, words) == StreamError(
         ErrorKind.NOT_FOUND, "the upstream answered with status 404", "404"
     )
+
+
+@pytest.mark.parametrize(
+    ("error", "param"),
+    [({"param": "top_p"}, "top_p"), ({"param": ""}, ""), ({"param": None}, ""), ({"param": 7}, ""), ({}, "")],
+)
+def test_the_member_that_an_error_is_about_is_a_name(error: dict[str, Any], param: str) -> None:
+    found = failure({"message": "x", "code": "busy", **error}, {}, KINDS)
+    assert (found, found.param) == (StreamError(ErrorKind.OVERLOADED, "x", "busy", True, param=param), param)
+    assert answered(400, {"error": {"message": "x", **error}}, words).param == param
+
+
+TOLD: dict[str, Any] = {"message": "x", "type": "t", "param": None, "code": None}
+
+
+@pytest.mark.parametrize(
+    ("body", "told"),
+    [
+        ({"error": TOLD}, True),
+        ({"error": {**TOLD, "type": None, "param": "p", "code": "c", "more": 1}, "more": 1}, True),
+        ({"error": {**TOLD, "code": 400}}, True),
+        ({"error": {"message": "x", "type": "t"}}, True),
+        ({"type": "error", "error": TOLD}, True),
+        ({"type": "error", "error": {"message": "x", "type": "t"}}, False),
+        ({"error": {"message": "x"}}, False),
+        ({"error": {**TOLD, "message": None}}, False),
+        ({"error": {**TOLD, "type": 7}}, False),
+        ({"error": {**TOLD, "param": []}}, False),
+        ({"error": {**TOLD, "code": True}}, False),
+        ({"error": "x"}, False),
+        (TOLD, False),
+        ([{"error": TOLD}], False),
+        (None, False),
+    ],
+)
+def test_an_error_object_is_told_where_it_says_what_such_objects_do(body: Any, told: bool) -> None:
+    assert is_told(body) is told
+
+
+@pytest.mark.parametrize(
+    ("location", "where"),
+    [
+        ("https://b.example/v1/x", " to https://b.example/v1/x"),
+        ("https://me:secret@b.example/v1?key=secret#secret", " to https://b.example/v1"),
+        ("/elsewhere?secret", " to /elsewhere"),
+        ("//secret@b.example", " to //b.example"),
+        ("?secret", ""),
+        ("", ""),
+        ("/a\x01b", ""),
+        ("/caf\xe9", ""),
+        ("/" + "x" * 600, " to /" + "x" * 499),
+    ],
+)
+def test_a_redirection_is_named_without_what_may_be_secret(location: str, where: str) -> None:
+    found = redirected(307, location)
+    assert (found.kind, found.code, found.retryable) == (ErrorKind.INVALID_RESPONSE, "redirected", False)
+    assert found.message == f"the upstream answered with status 307, a redirection{where}, which is not followed"
+
+
+@pytest.mark.parametrize("status", [100, 301, 304, 399])
+def test_what_is_no_errors_status_is_what_an_upstream_must_not_send(status: int) -> None:
+    assert answered(status, None, words).kind is ErrorKind.INVALID_RESPONSE

@@ -53,6 +53,7 @@ WIRE_WORDS = {
         "x_groq",
     },
     "messages": {
+        "anthropic-ratelimit",
         "content_block_delta",
         "content_block_start",
         "content_block_stop",
@@ -75,6 +76,8 @@ WIRE_WORDS = {
         "response.failed",
         "response.incomplete",
         "sequence_number",
+        "x-codex",
+        "x-models-etag",
     },
 }
 """Words that are unmistakably one API's. Those of the field (content block, `tool_use`, `refusal`) are everybody's."""

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from pipeline.errors import LimitExceeded
 from pipeline.jsontext import (
     JSONScanner,
+    as_written,
     check_depth,
     dumps,
     exact,
@@ -68,6 +69,12 @@ def test_invalid_utf_8_becomes_a_replacement_character() -> None:
 def test_an_integer_above_64_bits_survives_the_exact_reading() -> None:
     assert exact(b"[123456789012345678901234567890]") == [123456789012345678901234567890]
     assert exact("[1]") == [1]
+
+
+def test_a_number_that_is_nearly_too_large_is_a_number() -> None:
+    assert loads("[1e308,-1e-400]") == [1e308, 0.0]
+    assert exact("[1e308,1.5]") == [1e308, 1.5]
+    assert exact("9" * 308) == int("9" * 308)
 
 
 def test_a_word_that_is_no_json_is_named() -> None:
@@ -206,6 +213,17 @@ def test_whole_text_is_text_that_can_be_encoded(text: str) -> None:
     assert whole.encode().decode() == whole
 
 
+def test_numbers_are_written_as_they_were_read() -> None:
+    text = '{"a":[1.50,1e400,-0.0,1E2,123456789012345678,12345678901234567890],"b":{"c":-9223372036854775809,"d":7}}'
+    read = as_written(text.encode())
+    assert dumps(read) == text.encode()
+    assert read["b"]["d"] == 7
+    assert as_written(b'["\xff", null, true]') == ["\ufffd", None, True]
+    for odd in (b"[NaN]", b"{", b"[1.]"):
+        with pytest.raises(ValueError, match=r"Expecting|is no JSON"):
+            as_written(odd)
+
+
 # Texts in values
 
 
@@ -222,7 +240,28 @@ def test_half_a_character_in_a_text_is_replaced_since_it_breaks_strict_readers()
 
 
 def test_a_text_stands_beside_what_only_the_standard_library_writes() -> None:
-    assert dumps({"a": verbatim("[1.10]"), "b": 2**70}) == f'{{"a":[1.1],"b":{2**70}}}'.encode()
+    value = {"a": verbatim("[1.10]"), "b": 2**70, "c": [verbatim("1e400"), "\ud83d"], "d": "0", "e": verbatim('"x"')}
+    assert dumps(value) == f'{{"a":[1.10],"b":{2**70},"c":[1e400,"\ufffd"],"d":"0","e":"x"}}'.encode()
+
+
+TOO_LARGE = ["1e400", "-1E+999", "1.5e308000", "9" * 309, "-" + "9" * 5_000]
+
+
+@pytest.mark.parametrize("digits", TOO_LARGE)
+def test_a_number_too_large_to_be_one_stays_its_text(digits: str) -> None:
+    text = f'{{"x":[{digits},1],"y":{{"z":{digits}}}}}'
+    for value in (loads(text), loads(text.encode()), exact(text), next(several(text.encode()))):
+        assert dumps(value) == text.encode()
+        assert dumps({"a": value, "b": 2**70}) == f'{{"a":{text},"b":{2**70}}}'.encode()
+        assert not isinstance(value["x"][0], int | float)
+    assert loads(digits) == verbatim(digits)
+
+
+@pytest.mark.parametrize("digits", TOO_LARGE)
+def test_a_number_too_large_to_be_one_is_looked_at_like_any_other(digits: str) -> None:
+    assert is_object(f'{{"x":{digits},"y":"\\ud83d\\ude00"}}')
+    assert not is_object(f'{{"x":{digits},"y":"\\ud83d"}}')
+    assert dumps(verbatim(f'[{digits},"\\ud83d"]')) == f'[{digits},"\ufffd"]'.encode()
 
 
 @pytest.mark.parametrize("text", ["", "{", "nope", "NaN", "{} {}"])

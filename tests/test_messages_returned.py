@@ -46,7 +46,7 @@ from stages.raw import RawDecoder
 from stages.recipe import default_chain
 from stages.sse import SSEDecoder, SSEEncoder
 from stages.verbatim import FrameReturner, OriginKeeper
-from tests.messages_goldens import CASES, recording
+from tests.goldens import FROM_MESSAGES
 from tests.messages_stream import (
     END,
     TEXT,
@@ -87,9 +87,9 @@ def converted(reads: Iterable[bytes], **members: Any) -> tuple[bytes, Outcome]:
 
 
 @pytest.mark.parametrize("chunk", CUTS, ids=str)
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("case", FROM_MESSAGES.cases)
 def test_a_fixture_comes_back_as_it_came_but_for_our_error_behind_a_cut(case: str, chunk: Chunk) -> None:
-    raw = recording(case)
+    raw = FROM_MESSAGES.recording(case)
     if not raw.startswith((b"event", b"data", b":")):
         return  # no stream
     out, outcome = converted(cut(raw, chunk))

@@ -72,10 +72,12 @@ def test_what_becomes_of_markup_is_told_by_flags_or_in_a_table_flags_first(tmp_p
     file = written(tmp_path, "[answers]\nrecover = 'off'\nunfinished = 'hide'\nweak = []\nenvelope = false\n")
     told = AnswerOptions(recover="off", unfinished="hide", envelope=False)
     assert read(["--config", file], {}).answers == told
-    flags = ["--recover", "prompt", "--residue", "hide", "--reasoning-open"]
-    due = evolve(told, recover="prompt", residue="hide", reasoning_open=True)
+    flags = ["--recover", "prompt", "--residue", "hide", "--reasoning-open", "--stream-calls"]
+    flags += ["--show-reasoning", "content", "--told-limit", "completed"]
+    due = evolve(told, recover="prompt", residue="hide", reasoning_open=True, stream_calls=True)
+    due = evolve(due, show_reasoning="content", told_limit="completed")
     assert read(["--config", file, *flags], {}).answers == due
-    assert read(flags, {}).answers == AnswerOptions(recover="prompt", residue="hide", reasoning_open=True)
+    assert read(flags, {}).answers == evolve(due, unfinished="verbatim", envelope=True)
     with pytest.raises(SystemExit):
         read(["--config", written(tmp_path, "answers = 1"), *flags], {})
 

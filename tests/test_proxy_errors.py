@@ -68,7 +68,7 @@ REFUSALS: list[tuple[int, str, int, str, str]] = [
     (503, '{"error":{"message":"busy"}}', 529, "overloaded_error", "Overloaded"),
     (504, "<html>timeout</html>", 504, "timeout_error", "GatewayTimeout"),
     (529, '{"error":{"message":"busy"}}', 529, "overloaded_error", "Overloaded"),
-    (302, "", 500, "api_error", "InternalServer"),
+    (302, "", 502, "api_error", "InternalServer"),
     (201, "{}", 502, "api_error", "InternalServer"),
 ]
 """What an upstream answers, and what a client is to get: status, type, the SDK's class."""
@@ -87,6 +87,8 @@ async def test_an_upstream_error_keeps_its_class_and_the_sdk_raises_it(host: Hos
             assert isinstance(told, dict), body
             assert (caught.value.status_code, told["type"], told["error"]["type"]) == (expected, "error", named), status
             assert type(caught.value).__name__ == f"{raised}Error"
+            if status == 302:
+                assert "a redirection to /elsewhere," in told["error"]["message"]
             if '"message"' in body:
                 assert told["error"]["message"] == json.loads(body)["error"]["message"]
     assert len(server.asked) == len(REFUSALS)

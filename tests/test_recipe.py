@@ -21,7 +21,7 @@ from pipeline.toolnames import OfferedTool, RequestMap
 from stages.recipe import default_chain, default_halves
 from tests.exchange import calls, whole
 from tests.messages_client import folded
-from tests.support import DONE, call, chunk, finish, read, sse, text
+from tests.support import DONE, call, chunk, finish, read, reasoning, sse, text
 
 CHAT, MESSAGES = dialect("chat"), dialect("messages")
 HELLO = sse(text("hello"), finish(), DONE)
@@ -206,6 +206,15 @@ def test_limits_reach_every_stage() -> None:
         assert (outcome.verdict, outcome.error.code if outcome.error else "") == (Verdict.FAILED, name)
 
 
+@pytest.mark.parametrize(("levels", "depth"), [(10, 10), (11, 10), (251, 251), (252, 251)])
+def test_arguments_are_mended_as_deep_as_the_limit_says(levels: int, depth: int) -> None:
+    nested = "[" * (levels - 1) + "]" * (levels - 1)
+    body = whole("tool_calls", tool_calls=calls(("i", "f", f"/**/{{x: {nested}}}")))
+    ledger = Ledger()
+    given(body, arriving=Form.WHOLE, limits=Limits(json_depth=depth), ledger=ledger)
+    assert [entry.action for entry in ledger] == (["mended"] if levels <= depth else [])
+
+
 MIXED = [call(0, "i", "f", '{"x":'), *[text("a" * 20)] * 3, finish(), DONE]
 
 
@@ -215,3 +224,30 @@ def test_two_chains_share_nothing() -> None:
     raw = [HELLO[at : at + 40] for at in range(0, len(HELLO), 40)]
     pairs = [(b"".join(one.receive([piece])), b"".join(other.receive([piece]))) for piece in raw]
     assert all(first == second for first, second in pairs)
+
+
+@pytest.mark.parametrize("leaving", Form)
+def test_a_responses_client_is_shown_reasoning_and_told_of_a_limit_as_the_route_says(leaving: Form) -> None:
+    raw = sse(reasoning("Why"), text("hello"), finish("length"), DONE)
+    for options, member, status in (
+        (AnswerOptions(), "summary", "incomplete"),
+        (AnswerOptions(show_reasoning="content"), "content", "incomplete"),
+        (AnswerOptions(told_limit="completed"), "summary", "completed"),
+    ):
+        ledger = Ledger()
+        out = given(raw, client=dialect("responses"), leaving=leaving, options=options, ledger=ledger)
+        told = json.loads(out.rpartition(b"data: ")[2])
+        response = told.get("response", told)
+        thought, said = response["output"]
+        assert [part["text"] for part in thought[member]] == ["Why"]
+        assert thought["summary"] == [] or member == "summary"
+        assert said["content"][0]["text"] == "hello"
+        assert (response["status"], response["incomplete_details"] is None) == (status, status == "completed")
+        assert ("stop reason" in [entry.path for entry in ledger]) is (status == "completed")
+
+
+def test_an_answer_with_a_call_that_a_limit_cut_is_incomplete_whatever_the_route_says() -> None:
+    raw = sse(call(0, "i", "f", '{"x":'), finish("length"), DONE)
+    out = given(raw, client=dialect("responses"), options=AnswerOptions(told_limit="completed"))
+    assert b"event: response.incomplete" in out
+    assert b"event: response.completed" not in out

@@ -8,7 +8,7 @@ from attrs import define, field, frozen
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.dialect import Dialect
+from pipeline.dialect import Dialect, dialect
 from pipeline.errors import ErrorKind
 from pipeline.events import StreamError
 from pipeline.limits import Limits
@@ -30,6 +30,7 @@ from pipeline.stage import Stage
 from pipeline.testing import EOF, check_stage, play
 from stages.dialects.messages import DIALECT, Messages
 from tests.canonical import BOOM, CUT
+from tests.exchange import route
 
 SLOW = StreamError(ErrorKind.RATE_LIMIT, "slow down")
 SLOW_BODY = b'{"type":"error","error":{"type":"rate_limit_error","message":"slow down"}}'
@@ -152,9 +153,39 @@ def test_a_client_is_told_of_its_request_and_its_limits() -> None:
         "retry-after-ms": "3000",
         "X-Should-Retry": "true",
         "x-ratelimit-remaining-tokens": "7",
-        "anthropic-ratelimit-requests-limit": "9",
     }
     assert passed_on(told) == {name.lower(): value for name, value in told.items()}
+
+
+OWN = {
+    "messages": ["anthropic-ratelimit-requests-limit", "anthropic-organization-id", "anthropic-workspace-id"],
+    "chat": ["openai-organization", "openai-processing-ms", "openai-version"],
+    "responses": ["openai-version", "x-codex-primary-used-percent", "X-Codex-Turn-State", "X-Models-Etag"],
+}
+"""Headers that a dialect alone knows."""
+
+
+@pytest.mark.parametrize("name", OWN)
+def test_what_a_dialect_knows_is_told_where_one_of_the_two_speaks_it(name: str) -> None:
+    told = dict.fromkeys(OWN[name], "9")
+    due = {name.lower(): value for name, value in told.items()}
+    assert passed_on(told) == {}
+    assert passed_on(told, dialect(name)) == due
+    assert passed_on({**told, "x-codex\x01": "9", "set-cookie": "a", "anthropic-": "1"}, DIALECT, dialect(name)) == due
+    for client, upstream in ((name, "chat"), ("messages", name)):
+        exchange = route(client=client, upstream=upstream).open(
+            b'{"model":"m","max_tokens":9,"messages":[],"input":"a"}'
+        )
+        reply = exchange.reply(429, told)
+        assert isinstance(reply.chain, Stage)
+        reply.chain.receive_eof()
+        assert reply.head is not None
+        assert due.items() <= reply.head.headers.items()
+
+
+@pytest.mark.parametrize("name", ["x-codex-\x01", "x-codex-\xe9"], ids=ascii)
+def test_a_name_of_a_dialects_that_no_server_can_write_is_left_out(name: str) -> None:
+    assert passed_on({name: "3"}, dialect("responses")) == {}
 
 
 @pytest.mark.parametrize(

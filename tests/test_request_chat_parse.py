@@ -200,7 +200,6 @@ def test_each_part_is_read(given: JSON, found: object) -> None:
         ({"model": ""}, "model: is required"),
         ({"messages": []}, "messages: is required, and not empty"),
         (messages({"content": "x"}), "messages[0].role: is required"),
-        (messages({"role": "bot", "content": "x"}), "messages[0].role: unknown value"),
         (messages({"role": "tool", "content": "x"}), "messages[0].tool_call_id: is required"),
         (messages({"role": "function", "content": "x"}), "messages[0].name: is required"),
         (
@@ -226,10 +225,8 @@ def test_each_part_is_read(given: JSON, found: object) -> None:
         (part(type="file", file={}), "messages[0].content[0].file.file_data: is required"),
         ({"tools": [{"type": "function"}]}, "tools[0].function: is required"),
         ({"tools": [{"type": "custom"}]}, "tools[0].custom: is required"),
-        ({"tool_choice": "maybe"}, "tool_choice: unknown value"),
         ({"tool_choice": 5}, "tool_choice: must be an object"),
         ({"response_format": {}}, "response_format.type: is required"),
-        ({"response_format": {"type": "xml"}}, "response_format.type: unknown value"),
         ({"response_format": {"type": "json_schema"}}, "response_format.json_schema: is required"),
         ({"stop": [1]}, "stop[0]: must be a string"),
         ({"n": "2"}, "n: must be a number"),

@@ -1,4 +1,4 @@
-"""Every recorded request: toward its own dialect it is the same, toward each other legal, and back without loss."""
+"""Every recorded request: toward its own dialect it is what it was, toward each other legal, and back without loss."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -59,16 +59,14 @@ def build(dialect: str, request: Request, ledger: Ledger | None = None, **option
 
 @needs_corpus
 @pytest.mark.parametrize(("dialect", "body"), BODIES)
-def test_a_request_in_its_own_dialect_says_the_same_and_loses_nothing(dialect: str, body: JSON) -> None:
+def test_a_request_in_its_own_dialect_is_the_same_but_for_the_counts_that_are_asked_for(
+    dialect: str, body: JSON
+) -> None:
     ledger = Ledger(direction="request")
-    request = parse(dialect, body)
-    again = parse(dialect, build(dialect, request, ledger).body)
-    if dialect == "chat" and request.stream:
-        assert again.include_usage is True
-        options = {"stream_options": {"include_usage": True}}
-        again = parse(dialect, {**body, **options})
-        request = parse(dialect, {**build(dialect, request).body, **options})
-    assert again == request
+    counts = {}
+    if dialect == "chat" and body.get("stream"):
+        counts = {"stream_options": {**(body.get("stream_options") or {}), "include_usage": True}}
+    assert build(dialect, parse(dialect, body), ledger).body == body | counts
     assert list(ledger) == []
 
 

@@ -98,6 +98,14 @@ def test_a_long_number_in_a_body_is_not_rounded() -> None:
     assert read_body(b'{"a":12345678901234567890123}', limits=Limits()) == {"a": 12345678901234567890123}
 
 
+def test_a_word_that_nobody_knows_is_a_loss_and_no_fault() -> None:
+    reading = Reading(ROWS)
+    members = Members({"a": "one", "b": "two", "c": None}, "body[0]")
+    assert [reading.word(members, name, {"one": 1}) for name in ("a", "b", "c", "d")] == [1, None, None, None]
+    with pytest.raises(ClientError, match=re.escape("body[0].b: unknown value, must be one of one")):
+        Ladder("S", ROWS, Ledger()).settle(reading.losses)
+
+
 @pytest.mark.parametrize("data", [b"", b"{", b"[1]", b"1", b'{"a":1}{"b":2}', b"null", b'{"a":NaN}'])
 def test_a_body_that_is_no_json_object_is_refused(data: bytes) -> None:
     with pytest.raises(ClientError) as caught:
@@ -117,7 +125,7 @@ def test_a_body_nested_too_deeply_is_refused_with_400() -> None:
     assert (caught.value.status, caught.value.code) == (400, "json_depth")
 
 
-WORDS = {"one": 1}
+BOUND = Limits(id_chars=3)
 
 
 @pytest.mark.parametrize(
@@ -127,7 +135,12 @@ WORDS = {"one": 1}
         ("text", lambda m: m.need("text"), "must be a string"),
         ("absent", lambda m: m.need("absent"), "is required"),
         ("blank", lambda m: m.need("blank"), "is required"),
-        ("blank", lambda m: m.word("blank", WORDS), "unknown value, must be one of one"),
+        ("text", lambda m: m.given("text"), "must be a string"),
+        ("absent", lambda m: m.given("absent"), "must be a string"),
+        ("null", lambda m: m.given("null"), "must be a string"),
+        ("text", lambda m: m.call_id("text", BOUND), "must be a string"),
+        ("blank", lambda m: m.call_id("blank", BOUND), "is required"),
+        ("long", lambda m: m.call_id("long", BOUND), "is longer than 3 characters"),
         ("text", lambda m: m.object("text"), "must be an object"),
         ("text", lambda m: m.list("text"), "must be a list"),
         ("flag", lambda m: m.number("flag"), "must be a number"),
@@ -140,9 +153,8 @@ WORDS = {"one": 1}
     ],
 )
 def test_a_member_of_the_wrong_kind_is_named(member: str, read: object, fault: str) -> None:
-    members = Members(
-        {"text": 5, "blank": " ", "flag": True, "half": 1.5, "huge": float("inf"), "items": [{}, 2]}, "body[0]"
-    )
+    texts = {"text": 5, "blank": " ", "null": None, "long": "abcd"}
+    members = Members({**texts, "flag": True, "half": 1.5, "huge": float("inf"), "items": [{}, 2]}, "body[0]")
     assert callable(read)
     with pytest.raises(ClientError, match=re.escape(f"body[0].{member}: {fault}")):
         read(members)
@@ -152,7 +164,6 @@ def test_a_member_that_is_null_counts_as_absent() -> None:
     members = Members({"a": None})
     assert not members.has("a")
     assert members.text("a", "default") == "default"
-    assert members.word("a", WORDS) is None
     assert members.number("a") is None
     assert members.integer("a") is None
     assert members.flag("a") is None
@@ -162,14 +173,17 @@ def test_a_member_that_is_null_counts_as_absent() -> None:
 
 
 def test_members_of_the_right_kind_are_read() -> None:
-    members = Members({"a": "x", "b": 1.0, "c": True, "d": {"e": 1}, "f": ["g"], "w": "one"})
-    assert members.need("a") == "x"
+    members = Members(
+        {"a": "x", "b": 1.0, "c": True, "d": {"e": 1}, "f": ["g"], "w": "one", "empty": "", "id": " abc "}
+    )
+    assert members.need("a") == members.given("a") == "x"
+    assert members.given("empty") == ""
+    assert members.call_id("id", BOUND) == "abc"
     assert members.integer("b") == 1
     assert members.flag("c") is True
     inner = members.object("d")
     assert inner is not None
     assert (inner.where, inner.value) == ("d", {"e": 1})
     assert members.texts("f") == ("g",)
-    assert members.word("w", WORDS) == 1
-    assert members.but("a", "b", "c", "d", "f") == {"w": "one"}
+    assert members.but("a", "b", "c", "d", "f", "id") == {"w": "one", "empty": ""}
     assert join("", "a") == "a"

@@ -248,6 +248,10 @@ def test_thinking_is_asked_for(reasoning: Reasoning | None, options: JSON, think
 def test_the_bound_is_raised_above_the_budget() -> None:
     body = written(request(reasoning=Reasoning(True, budget=2000), max_tokens=1000), thinking_budget=True)
     assert body["max_tokens"] == 3000
+    body = written(request(reasoning=Reasoning(True, budget=2000), max_tokens=2000), thinking_budget=True)
+    assert body["max_tokens"] == 4000  # the budget must be less
+    body = written(request(reasoning=Reasoning(True, budget=2000), max_tokens=2001), thinking_budget=True)
+    assert body["max_tokens"] == 2001
     body = written(request(reasoning=Reasoning(True, budget=2000), max_tokens=5000), thinking_budget=True)
     assert body["max_tokens"] == 5000
 
@@ -389,9 +393,12 @@ def test_only_four_pieces_are_marked_for_the_cache() -> None:
     assert "cache_control" not in fifth
 
 
-@pytest.mark.parametrize(("tier", "found"), [("auto", "auto"), ("default", "standard_only"), ("priority", "auto")])
-def test_each_tier_has_its_word(tier: str, found: str) -> None:
-    assert written(request(service_tier=tier))["service_tier"] == found
+@pytest.mark.parametrize(
+    ("tier", "found"),
+    [("auto", "auto"), ("default", "standard_only"), ("priority", "auto"), ("flex", None), ("other", None)],
+)
+def test_each_tier_has_its_word(tier: str, found: str | None) -> None:
+    assert written(request(service_tier=tier)).get("service_tier") == found
 
 
 def test_unknown_members_go_up_untouched_and_never_over_ours() -> None:

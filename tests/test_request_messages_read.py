@@ -40,6 +40,10 @@ def block(**members: Any) -> JSON:
     return {"messages": [{"role": "user", "content": [members]}]}
 
 
+def beside_text(**members: Any) -> JSON:
+    return {"messages": [{"role": "user", "content": [members, {"type": "text", "text": "a"}]}]}
+
+
 def said(**members: Any) -> JSON:
     result = {"type": "tool_result", "tool_use_id": members.get("id"), "content": "r"}
     return {
@@ -188,12 +192,12 @@ LOST: list[tuple[str, JSON, str]] = [
     ("block browser_state", block(type="browser_state", tabs=[{"tab_id": "1"}]), "messages[0].content[0]"),
     (
         "block tool_addition",
-        block(type="tool_addition", tool={"type": "tool_reference", "name": "x"}),
+        beside_text(type="tool_addition", tool={"type": "tool_reference", "name": "x"}),
         "messages[0].content[0]",
     ),
     (
         "block tool_removal",
-        block(type="tool_removal", tool={"type": "tool_reference", "name": "x"}),
+        beside_text(type="tool_removal", tool={"type": "tool_reference", "name": "x"}),
         "messages[0].content[0]",
     ),
     ("block container_upload", block(type="container_upload", file_id="file_1"), "messages[0].content[0]"),

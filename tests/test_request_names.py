@@ -15,10 +15,10 @@ from pipeline.request import (
     RequestOptions,
 )
 from pipeline.toolnames import (
-    CallIds,
     OfferedTool,
     RequestMap,
     ToolNames,
+    UpstreamIds,
     within,
     wrapped_description,
     wrapped_input,
@@ -75,7 +75,7 @@ def test_a_tool_that_only_earlier_calls_name_is_found_again_but_not_offered() ->
     names.offer(OfferedTool("a.b"))
     offered = names.see(OfferedTool("a.b", kind=ToolKind.CUSTOM))
     seen = names.see(OfferedTool("c.d"))
-    found = names.map(CallIds(64, BARRED))
+    found = names.map(UpstreamIds(64, BARRED))
     assert found.tool(offered) == OfferedTool("a.b")
     assert found.tool(seen) == OfferedTool("c.d")
     assert list(found.offered) == [offered]
@@ -88,7 +88,7 @@ def test_a_tool_that_was_not_offered_is_itself() -> None:
 
 @given(st.lists(st.text(), unique=True))
 def test_ids_within_bounds_are_unique_and_reversible(ids: list[str]) -> None:
-    calls = CallIds(40, BARRED)
+    calls = UpstreamIds(40, BARRED)
     given_ids = [calls.id(one) for one in ids]
     assert len(set(given_ids)) == len(ids)
     assert [calls.back().get(one, one) for one in given_ids] == ids

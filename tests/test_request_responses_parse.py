@@ -169,7 +169,6 @@ def test_every_item_of_a_hosted_tool_is_kept_for_its_own_dialect(kind: str) -> N
         ({"input": []}, "input: is required, and not empty"),
         ({"input": 5}, "input: must be a list"),
         (items({"content": "x"}), "input[0].role: is required"),
-        (items({"role": "tool", "content": "x"}), "input[0].role: unknown value"),
         (items({"type": "function_call", "name": "f"}), "input[0].call_id: is required"),
         (items(call(call_id="x" * 2000)), "input[0].call_id: is longer than 1000"),
         (items(call(name="")), "input[0].name: is required"),
@@ -186,11 +185,9 @@ def test_every_item_of_a_hosted_tool_is_kept_for_its_own_dialect(kind: str) -> N
         ({"tools": [{"name": "f"}]}, "tools[0].type: is required"),
         ({"tools": [{"type": "function"}]}, "tools[0].name: is required"),
         ({"tools": [{"type": "namespace", "tools": []}]}, "tools[0].name: is required"),
-        ({"tool_choice": "maybe"}, "tool_choice: unknown value"),
         ({"tool_choice": {}}, "tool_choice.type: is required"),
         ({"tool_choice": {"type": "function"}}, "tool_choice.name: is required"),
         ({"text": {"format": {}}}, "text.format.type: is required"),
-        ({"reasoning": {"summary": "long"}}, "reasoning.summary: unknown value"),
     ],
 )
 def test_what_is_not_as_it_must_be_is_refused_by_its_path(members: JSON, fault: str) -> None:

@@ -16,7 +16,8 @@ from pipeline.request import (
     ToolUsePart,
     Turn,
 )
-from pipeline.turns import ORPHAN, UNANSWERED, bind, contiguous, document_text, joined, merge
+from pipeline.turns import ORPHAN, UNANSWERED, bind, contiguous, distinct, document_text, joined, merge
+from tests.request_shapes import BUILDS, read, request, written
 
 ROWS = table(
     Row("kept", Rule.ACCEPT, "kept"),
@@ -62,6 +63,38 @@ def test_results_in_their_place_stay_as_they_are() -> None:
 def test_results_stand_before_what_the_user_says() -> None:
     turns = [assistant(use("1")), user(TextPart("on"), result("1"))]
     assert bind(turns, ladder())[1] == user(result("1"), TextPart("on"))
+
+
+def ids(turns: list[Turn]) -> list[list[str]]:
+    return [[part.id for part in turn.parts if isinstance(part, ToolUsePart | ToolResultPart)] for turn in turns]
+
+
+def test_an_id_that_is_used_again_gets_a_suffix_with_its_result() -> None:
+    turns = [assistant(use("1")), user(result("1", "a"), TextPart("on"))] * 3
+    assert ids(distinct(turns)) == [["1"], ["1"], ["1_2"], ["1_2"], ["1_3"], ["1_3"]]
+    assert distinct(turns)[:2] == turns[:2]
+    assert distinct(turns[:4]) == distinct(turns)[:4]
+
+
+def test_calls_of_one_turn_with_one_id_keep_their_results_in_order() -> None:
+    turns = [assistant(use("1"), use("2"), use("1")), user(result("1", "a"), result("2", "b"), result("1", "c"))]
+    call, answer = distinct(turns)
+    assert ids([call, answer]) == [["1", "2", "1_2"], ["1", "2", "1_2"]]
+    assert [part.parts for part in answer.parts if isinstance(part, ToolResultPart)] == [
+        (TextPart(text),) for text in "abc"
+    ]
+
+
+@pytest.mark.parametrize(("upstream", "later"), [("messages", "a_2"), ("chat", "a"), ("responses", "a")])
+def test_ids_that_are_used_again_are_told_apart_only_where_they_are_refused(upstream: str, later: str) -> None:
+    said = (assistant(use("a")), user(result("a")))
+    again = read(upstream, written(upstream, request(user(TextPart("go")), *said, *said)))
+    assert ids(list(again.turns)) == [[], ["a"], ["a"], [later], [later]]
+
+
+def test_a_suffix_is_none_that_another_call_has() -> None:
+    turns = [assistant(use("1_2")), assistant(use("1")), assistant(use("1")), assistant(use("1_2"))]
+    assert ids(distinct(turns)) == [["1_2"], ["1"], ["1_3"], ["1_2_2"]]
 
 
 def test_a_late_result_moves_behind_its_call() -> None:
@@ -119,6 +152,18 @@ def test_text_that_a_call_parts_is_joined_by_a_blank_line() -> None:
     parts = (TextPart("a"), TextPart("b"), use("1"), TextPart(""), TextPart("c"), ReasoningPart("x"))
     assert contiguous(parts) == "ab\n\nc"
     assert contiguous((ReasoningPart("x"), TextPart("a"))) == "a"
+
+
+def test_text_that_only_reasoning_parted_is_one() -> None:
+    assert contiguous((TextPart("Hel"), ReasoningPart("x"), TextPart("lo"))) == "Hello"
+    assert contiguous((TextPart("a"), ReasoningPart("x"), use("1"), ReasoningPart("y"), TextPart("b"))) == "a\n\nb"
+    turn = assistant(TextPart("Hel"), ReasoningPart("x"), TextPart("lo"))
+    for upstream in BUILDS:
+        again = read(upstream, written(upstream, request(user(TextPart("go")), turn, user(TextPart("on"))))).turns
+        assert len(again) == 3
+        assert joined(again[1].parts, "") == "Hello"
+    items = written("responses", request(user(TextPart("go")), turn, user(TextPart("on"))))["input"]
+    assert [item["type"] for item in items] == ["message"] * 3
 
 
 def test_a_document_as_text_begins_with_its_name() -> None:

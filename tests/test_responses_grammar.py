@@ -36,7 +36,7 @@ from stages.dialects.responses.grammar import GRAMMAR, RULES
 from stages.dialects.responses.reading import ResponsesReading
 from stages.sse import SSEEncoder
 from tests import breaches
-from tests.breaches import Json, sse
+from tests.breaches import Json, check_table, spoilt, sse
 from tests.responses_stream import START, encoder
 
 BLOCKS: list[Event] = [
@@ -268,27 +268,9 @@ def test_events_of_a_hosted_tool_are_of_an_item() -> None:
 
 def test_every_rule_of_the_table_is_broken_by_a_test() -> None:
     tested = {(part, says) for part, says, _ in BREACHES} | {("frame", "is an event that is called by its type")}
-    assert {(rule.part, rule.says) for rule in RULES if rule.part != "block"} == tested
-    assert len({(rule.part, rule.says) for rule in RULES}) == len(RULES)
-    assert all(rule.source for rule in RULES)
-
-
-VALUES = st.recursive(
-    st.none() | st.booleans() | st.integers(-1, 5) | st.text(max_size=3),
-    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.sampled_from(["id", "type", "text"]), inner),
-    max_leaves=5,
-)
+    check_table(RULES, tested)
 
 
 @given(st.data())
 def test_whatever_a_stream_holds_can_be_judged(data: st.DataObject) -> None:
-    events: list[Any] = json.loads(json.dumps(WHOLE))
-    for _ in range(data.draw(st.integers(1, 3))):
-        found: Any = events[data.draw(st.integers(0, len(events) - 1))]
-        while isinstance(found, dict) and found:
-            name = data.draw(st.sampled_from(sorted(found)))
-            if data.draw(st.booleans()) or not isinstance(found[name], dict):
-                found[name] = data.draw(VALUES)
-                break
-            found = found[name]
-    assert isinstance(broken(sse(events)), list)
+    assert isinstance(broken(sse(spoilt(WHOLE, data))), list)

@@ -43,7 +43,7 @@ from pipeline.testing import EOF, Chunk, cut, play
 from stages.dialects.responses.returned import ResponsesReturner
 from stages.sse import SSEEncoder
 from stages.verbatim import FrameReturner
-from tests.responses_goldens import CASES, recording
+from tests.goldens import FROM_RESPONSES
 from tests.responses_stream import (
     Json,
     added,
@@ -148,9 +148,9 @@ RAW = b": hello\n\n" + sse(*STREAM[:5]).replace(b"\n", b"\r\n") + b": there\n" +
 
 
 @pytest.mark.parametrize("chunk", CUTS, ids=str)
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("case", FROM_RESPONSES.cases)
 def test_a_fixture_comes_back_as_it_came_but_for_our_error_behind_a_cut(case: str, chunk: Chunk) -> None:
-    raw = recording(case)
+    raw = FROM_RESPONSES.recording(case)
     if raw.lstrip().startswith((b"{", b"[", b"<")):
         return  # no stream
     out, outcome = returned("responses", cut(raw, chunk))
@@ -487,7 +487,7 @@ def test_a_block_that_is_ended_in_the_middle_ends_its_item_and_what_the_server_s
         {**one, "sequence_number": at}
         for at, one in enumerate([*text_done("a"), done({**message("a"), "status": "completed"})], 4)
     ]
-    own = {"item_id": "msg_1_0", "output_index": 1, "content_index": 0}
+    own = {"item_id": "msg_1_0_new", "output_index": 1, "content_index": 0}
     assert out[9] == {**text("c"), "weird": 1, "logprobs": [], **own, "sequence_number": 9}
     assert out[12]["item"]["content"][0]["text"] == "c"
     assert out[13]["response"]["output"] == [out[6]["item"], out[12]["item"]]

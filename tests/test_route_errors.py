@@ -65,7 +65,7 @@ def failed(stream: bool, *reads: bytes, **members: Any) -> Got:
         (503, b"upstream connect error", 529, "overloaded_error", "upstream connect error"),
         (504, b"", 504, "timeout_error", "the upstream answered with status 504"),
         (529, b"", 529, "overloaded_error", "the upstream answered with status 529"),
-        (302, b"", 500, "api_error", "the upstream answered with status 302"),
+        (302, b"", 502, "api_error", "the upstream answered with status 302"),
     ],
 )
 def test_an_upstreams_error_is_one_in_the_clients_words(

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from attrs import define, field
+from attrs import define, evolve, field
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -257,6 +257,10 @@ def test_a_cut_is_told_by_us_and_nothing_comes_behind_it() -> None:
     assert returned(kept(b"a"), EOF) == [b"<a>", b"event: error\ndata: the stream ended before its terminal\n\n"]
     assert returned(kept(b"a"), EOF(CUT)) == [b"<a>", b"event: error\ndata: reset\n\n"]
     assert returned([CUT, *kept(b"a"), Ping()], EOF) == [b"event: error\ndata: reset\n\n", b""]
+
+
+def test_an_error_that_remembers_a_body_and_no_frame_of_the_stream_is_told_by_us() -> None:
+    assert returned([evolve(CUT, origin=Frame(b"{}"))], EOF) == [b"event: error\ndata: reset\n\n", b""]
 
 
 def test_behind_the_streams_terminal_only_the_stream_goes_on() -> None:

@@ -1,12 +1,14 @@
 """stages.whole: a body becomes events at its end, events become a body at theirs."""
 
 import json
+from functools import partial
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pipeline.change import Change
 from pipeline.errors import ErrorKind, LimitExceeded, UpstreamError
 from pipeline.events import (
     ArgumentsDelta,
@@ -55,13 +57,25 @@ def writing(message: Message) -> Any:
     return {"id": message.id, "said": [content.text for content in message.content if isinstance(content, Text)]}
 
 
-def test_a_body_that_nobody_changed_goes_back_as_it_came_and_one_that_was_is_written_anew() -> None:
+def patching(change: Change) -> Any:
+    """A dialect's patch."""
+    return {"came": change.body.decode(), "was": writing(change.was), "now": writing(change.now)}
+
+
+def test_a_body_that_nobody_changed_goes_back_as_it_came_and_one_that_was_is_patched() -> None:
     body = b'{ "say": "hello" }'
+
+    def made(events: list[Event]) -> bytes:
+        return b"".join(piece for step in play(BodyWriter(writing, patch=patching), events) for piece in step)
+
     kept = play(BodyReader(reading, keeps=True), body, EOF)[1]
-    assert [piece for step in play(BodyWriter(writing), kept) for piece in step] == [body]
-    for changed in ([*kept[:2], text(0, "bye"), *kept[3:]], [*kept[:2], *kept[3:]], read(body)):
-        made = [piece for step in play(BodyWriter(writing), changed) for piece in step]
-        assert json.loads(made[0])["id"] == "m1"
+    assert made([*kept]) == body
+    assert made([*kept[:2], text(0, "hel"), text(0, "lo"), *kept[3:]]) == body
+    told = {"came": body.decode(), "was": {"id": "m1", "said": ["hello"]}}
+    assert json.loads(made([*kept[:2], text(0, "bye"), *kept[3:]])) == {**told, "now": {"id": "m1", "said": ["bye"]}}
+    assert json.loads(made([BEGIN, *kept[1:]])) == {**told, "now": {"id": "id", "said": ["hello"]}}
+    assert json.loads(made(read(body))) == {"id": "m1", "said": ["hello"]}
+    assert json.loads(b"".join(play(BodyWriter(writing), kept)[0])) == {"id": "m1", "said": ["hello"]}
 
 
 @pytest.mark.parametrize(
@@ -83,7 +97,7 @@ def test_arguments_of_a_whole_answer_are_mended_if_they_mean_an_object(written: 
         return Message("m", "m", (ToolUse("a", "f", written), cut, free))
 
     ledger = Ledger()
-    events = play(BodyReader(read, mend=meant_object, ledger=ledger), b"{}", EOF)[1]
+    events = play(BodyReader(read, mend=partial(meant_object, depth=200), ledger=ledger), b"{}", EOF)[1]
     assert [event.text for event in events if isinstance(event, ArgumentsDelta)] == [
         text for text in (meant, written, written) if text
     ]

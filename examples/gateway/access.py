@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from attrs import define, field
 
 from pipeline.events import Usage
-from pipeline.outcome import Outcome, Verdict
+from pipeline.outcome import Outcome
 
 LOG = logging.getLogger("streamweir.access")
 LOG_FAULTS = logging.getLogger("streamweir.http")
@@ -30,14 +30,14 @@ class Access:
     begun: float = field(factory=time.monotonic)
 
     def write(self) -> None:
-        """The line. An exchange that ended without a verdict was cancelled: the client left."""
+        """The line. An exchange without a verdict broke down: it has a dash there."""
         path = UNPRINTABLE.sub("?", self.target.partition("?")[0][:PATH_CHARS])
         facts = " ".join(_facts(self.outcome))
         LOG.info("%s %s %s %s %.3fs", self.method, path, self.status or "-", facts, time.monotonic() - self.begun)
 
 
 def _facts(outcome: Outcome) -> Iterator[str]:
-    verdict = outcome.verdict or Verdict.CANCELLED
+    verdict = outcome.verdict or "-"
     yield f"{verdict}:{outcome.error.kind}" if outcome.error is not None else verdict
     yield "-" if outcome.usage is None else _counts(outcome.usage)
     if outcome.estimated:

@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 
 from attrs import asdict, evolve, field, fields, frozen
 
+from pipeline.dialect import ShownReasoning, ToldLimit
 from pipeline.errors import ClientError
 from pipeline.limits import DEFAULT_LIMITS, Limits
 from pipeline.request import DEFAULT_OPTIONS, RequestOptions
@@ -66,6 +67,15 @@ def parser(prog: str) -> argparse.ArgumentParser:
     flags.add_argument("--residue", choices=get_args(Leftover), help="markup of a call that is not taken up")
     flags.add_argument("--unfinished", choices=get_args(Leftover), help="markup that the end cut off")
     flags.add_argument("--reasoning-open", action="store_true", help="the prompt ends inside an open reasoning tag")
+    flags.add_argument(
+        "--stream-calls", action="store_true", help="begin a call written as text before it is whole (--recover prompt)"
+    )
+    flags.add_argument(
+        "--show-reasoning", choices=get_args(ShownReasoning), help="what reasoning is for a Responses client"
+    )
+    flags.add_argument(
+        "--told-limit", choices=get_args(ToldLimit), help="what a Responses client is told that a limit ended"
+    )
     flags.add_argument("--weak", metavar="FAMILY", action="append", help="also take up this family of weak markup")
     flags.add_argument(
         "--config",
@@ -98,7 +108,10 @@ NAMES = (
     *("listen", "upstream", "api_key_env", "model_map"),
     *("streams_only", "without", "requests", "answers", "limits"),  # in a file only
 )
-ANSWERS = ("recover", "residue", "unfinished", "reasoning_open", "weak")
+ANSWERS = (
+    *("recover", "residue", "unfinished", "reasoning_open", "stream_calls", "weak"),
+    *("show_reasoning", "told_limit"),
+)
 """The options of answers that are flags too."""
 ROUTES_OWN = frozenset({"model", "upstream"})
 """The options of a request that the route itself sets."""

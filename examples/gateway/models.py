@@ -73,7 +73,9 @@ class ModelsExchange(Exchange):
     def reply(self, status: int, headers: Mapping[str, str]) -> Reply:
         if not 200 <= status < 300 and status not in ABSENT:
             return super().reply(status, headers)
-        heading = Heading(self.route.client, Form.WHOLE, self.outcome, passed_on(headers))
+        heading = Heading(
+            self.route.client, Form.WHOLE, self.outcome, passed_on(headers, self.route.client, self.route.upstream)
+        )
         words = MessagesWords() if self.route.client.name == "messages" else Words()
         writer = ModelsWriter(words, tuple(self.route.models), self.only, self.outcome, self.route.limits)
         return Reply(writer | heading, heading)

@@ -7,6 +7,8 @@ from typing import Protocol
 import anyio
 from attrs import frozen
 
+from examples.gateway.access import Access
+from examples.gateway.compressed import encoding_of, unpacked
 from pipeline.drive import SOURCE_ERRORS, Driven, drive
 from pipeline.errors import PipelineError
 from pipeline.reply import Head, Refusal
@@ -57,6 +59,17 @@ class Upstream(Protocol):
         """
 
 
+async def opened(exchange: Awaitable[Exchange], access: Access) -> Exchange:
+    """The exchange that a client's request begins; none if it leaves before that is there. The log is told."""
+    try:
+        begun = await exchange
+    except (*SOURCE_ERRORS, anyio.get_cancelled_exc_class()):
+        access.outcome.cancel()
+        raise
+    access.outcome = begun.outcome
+    return begun
+
+
 async def relay(exchange: Exchange, upstream: Upstream, client: Client) -> None:
     """Ask the upstream, if that is needed, and answer the client; the head goes out with the first bytes.
 
@@ -68,6 +81,9 @@ async def relay(exchange: Exchange, upstream: Upstream, client: Client) -> None:
     try:
         async with upstream.ask(exchange.request) as asked:
             reply = exchange.reply(asked.status, asked.headers)
+            body = asked.body
+            if not isinstance(body, AsyncIterable):
+                body = unpacked(body, encoding_of(asked.headers))
 
             async def send(data: bytes) -> None:
                 if not client.status and reply.head is not None:
@@ -75,7 +91,7 @@ async def relay(exchange: Exchange, upstream: Upstream, client: Client) -> None:
                 await client.write(data)
 
             limits = exchange.route.limits
-            await drive(asked.body, reply.chain, send, limits=limits, source_errors=upstream.lost, driven=driven)
+            await drive(body, reply.chain, send, limits=limits, source_errors=upstream.lost, driven=driven)
     except PipelineError as error:
         refusal = exchange.failed(cause_of(error))
         if client.status:

@@ -5,6 +5,7 @@ from urllib.parse import unquote
 
 from attrs import evolve, field, frozen
 
+from examples.gateway.compressed import UnknownEncoding, decoded, encoding_of
 from examples.gateway.config import Config
 from examples.gateway.models import ModelsExchange
 from pipeline.dialect import RequestFacts, dialect
@@ -36,6 +37,8 @@ VERSIONS = ("anthropic-version", "anthropic-beta", "openai-beta")
 """The headers by which a client says which form of its dialect it speaks: an upstream of the same one is told."""
 UPGRADE_REQUIRED = 426
 """What makes Codex go on without a websocket."""
+UNSUPPORTED = 415
+"""What a body is answered with that is compressed in a way that nobody here knows."""
 WHOLE = RequestFacts(stream=False)
 COUNTED = {**JSON_HEADERS, "x-streamweir-estimate": "characters"}
 """The headers of a count of tokens: nobody was asked, it is an estimate by the number of characters."""
@@ -113,12 +116,15 @@ class Gateway:
             if asked.headers.get("upgrade", "").lower() == "websocket":
                 error = StreamError(ErrorKind.INVALID_REQUEST, "there is no websocket here; ask by POST")
                 return self.refuse(asked, error, UPGRADE_REQUIRED)
+            asked = evolve(asked, body=decoded(asked.body, encoding_of(asked.headers), self.limits.request_bytes))
             if (begin := TABLE.get((asked.method, asked.path))) is not None:
                 return begin(self, asked)
             if asked.method == "GET" and asked.path.startswith(f"{MODELS}/"):
                 return self._models(asked, asked.path.removeprefix(f"{MODELS}/"))
             wanted = unquote(asked.target.partition("?")[0])
             raise ClientError(f"there is no {asked.method} {wanted}", kind=ErrorKind.NOT_FOUND)
+        except UnknownEncoding as error:
+            return self.refuse(asked, cause_of(error), UNSUPPORTED)
         except PipelineError as error:
             return self.refuse(asked, cause_of(error))
 

@@ -8,7 +8,7 @@ from attrs import define, evolve, field
 
 from examples.gateway.access import Access
 from examples.gateway.config import Config
-from examples.gateway.relay import Upstream, relay
+from examples.gateway.relay import Upstream, opened, relay
 from examples.gateway.replay import PACE, ReplayUpstream
 from examples.gateway.table import Asked, Gateway
 from examples.proxy.listen import listening
@@ -39,8 +39,7 @@ class Proxy:
         access = Access(request.method, request.raw_path)
         client = Client(request)
         try:
-            exchange = await self._open(request)
-            access.outcome = exchange.outcome
+            exchange = await opened(self._open(request), access)
             await relay(exchange, self.upstream, client)
         finally:
             access.status = client.status

@@ -21,6 +21,7 @@ async def listening(application: web.Application, host: str = "127.0.0.1", port:
     runner = web.AppRunner(
         application,
         access_log=None,
+        auto_decompress=False,
         handler_cancellation=True,
         logger=LOG_FAULTS,
         shutdown_timeout=SHUTDOWN_SECONDS,

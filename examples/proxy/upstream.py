@@ -64,6 +64,7 @@ async def connections() -> AsyncIterator[aiohttp.ClientSession]:
         connector=aiohttp.TCPConnector(limit=0),
         cookie_jar=aiohttp.DummyCookieJar(),
         headers={"accept-encoding": "identity"},
+        auto_decompress=False,
         timeout=aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_SECONDS),
     ) as session:
         yield session

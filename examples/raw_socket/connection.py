@@ -1,7 +1,5 @@
 """One client's connection: its requests, one behind the other, and what is written for them."""
 
-import zlib
-
 import anyio
 import h11
 from anyio.abc import ByteStream
@@ -19,8 +17,6 @@ LINGER_SECONDS = 1.0
 """How long is read what a client still sends when it has been answered, so that it sees the answer."""
 PIPELINED_BYTES = 4 * 1024 * 1024
 """So much may a client send of further requests while one is answered. Behind more it could not be seen to leave."""
-IDENTITY = b"identity"
-COMPRESSED = (b"gzip", b"deflate")
 
 
 @define
@@ -69,8 +65,7 @@ class Connection:
             raise ClientError("the body did not come in time") from error
         except h11.RemoteProtocolError as error:
             raise ClientError("the body cannot be read") from error
-        encoding = dict(request.headers).get(b"content-encoding", IDENTITY).lower()
-        return bytes(body) if encoding == IDENTITY else decoded(bytes(body), encoding, most)
+        return bytes(body)
 
     async def whole(self, head: Head, body: bytes) -> None:
         """Send an answer at once."""
@@ -121,18 +116,3 @@ class Connection:
             await self.stream.send_eof()
             async for _ in self.stream:
                 pass
-
-
-def decoded(body: bytes, encoding: bytes, most: int) -> bytes:
-    """A compressed body as it was, or enough of it to see that it has more than `most` bytes.
-
-    Raises `ClientError` if it cannot be read.
-    """
-    inflate = zlib.decompressobj(wbits=zlib.MAX_WBITS | 32)  # gzip or zlib, by the header
-    try:
-        plain = inflate.decompress(body, most + 1) if encoding in COMPRESSED else b""
-    except zlib.error as error:
-        raise ClientError("the body cannot be read") from error
-    if not inflate.eof and len(plain) <= most:
-        raise ClientError("the body cannot be read")
-    return plain

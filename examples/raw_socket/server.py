@@ -10,7 +10,7 @@ from attrs import define, evolve
 
 from examples.gateway.access import LOG_FAULTS, Access
 from examples.gateway.config import Config, base_url
-from examples.gateway.relay import Upstream, relay
+from examples.gateway.relay import Upstream, opened, relay
 from examples.gateway.replay import PACE, ReplayUpstream
 from examples.gateway.table import CLIENTS, Asked, Gateway
 from examples.raw_socket.connection import Connection
@@ -58,8 +58,7 @@ class RawServer:
         """One exchange, and a line in the log. It is cancelled when the client leaves."""
         access = Access(request.method.decode(), request.target.decode())
         try:
-            exchange = await self._open(connection, request)
-            access.outcome = exchange.outcome
+            exchange = await opened(self._open(connection, request), access)
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(_watch, connection, tasks.cancel_scope)
                 await relay(exchange, self.upstream, connection)

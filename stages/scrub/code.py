@@ -1,10 +1,17 @@
 """Where a text quotes: code fences and code spans, in which markup is text."""
 
+import re
+
 from attrs import define, field
 
 FENCES = ("`", "~")
 MARKS = 3
-"""A fence is so many marks at a line's start, or more."""
+"""A fence is so many marks at a line's start, or more; marks of lists and quotes may stand before it."""
+
+_BEFORE = re.compile(r"(?:[\s>]|(?:[-*+]|\d{1,9}[.)])(?=\s))*")
+_UNDER_WAY = re.compile(_BEFORE.pattern + r"(?:[-*+]|\d{1,9}[.)]?)?")
+_MOST = 64
+"""So many characters of a line are looked at, blanks at its start apart."""
 
 
 @define
@@ -14,16 +21,23 @@ class Code:
     `passed` is told all text but runs of fence marks, `marks` is told those.
     """
 
-    blank: bool = field(init=False, default=True)
-    """Nothing but blanks stands in the line so far."""
+    before: str | None = field(init=False, default="")
+    """The line so far, while a fence may begin in it: blanks, marks of lists and quotes."""
     _fence: str = field(init=False, default="")
     """The marks that opened the fence."""
+    _quoted: bool = field(init=False, default=False)
+    """It stands in a quote, every line of which has its mark."""
     _span: int = field(init=False, default=0)
     """How many marks opened the span, which also a fence is in its first line."""
     run: str = field(init=False, default="")
     """The marks at the end of the text, while more may come."""
-    _begins: bool = field(init=False, default=False)
-    """They stand at a line's start."""
+    _begins: str | None = field(init=False, default=None)
+    """What stands before them, if they stand at a line's start."""
+
+    @property
+    def blank(self) -> bool:
+        """Nothing but blanks stands in the line so far."""
+        return self.before is not None and not self.before.strip()
 
     @property
     def inside(self) -> bool:
@@ -39,21 +53,24 @@ class Code:
         end = text.rfind("\n")
         if end >= 0:
             self._span = 0
-            self.blank = True
+            self.before = ""
             text = text[end + 1 :]
-        self.blank = self.blank and (not text or text.isspace())
+        if self.before is not None:
+            before = (self.before + text[: _MOST + 1]) if text.strip() or self.before.strip() else text[-1:]
+            self.before = before if len(before) <= _MOST and _UNDER_WAY.fullmatch(before) else None
 
     def marks(self, text: str) -> None:
         """Marks of one kind have passed."""
         if self.run and self.run[0] != text[0]:
             self.settle(text[0])
         if not self.run:
-            self._begins, self.blank = self.blank, False
+            before, self.before = self.before, None
+            self._begins = before if before is not None and _BEFORE.fullmatch(before) else None
         self.run += text
 
     def cut(self) -> None:
         """Markup was cut out here: what follows it begins as a line does."""
-        self.blank = True
+        self.before = ""
 
     def settle(self, behind: str) -> None:
         """`behind` is no mark: a run of them has ended."""
@@ -62,11 +79,17 @@ class Code:
             return
         count = len(run)
         if self._fence:
-            if run.startswith(self._fence) and (self._span or (self._begins and (behind.isspace() or behind == "<"))):
+            if run.startswith(self._fence) and (self._span or (self._ends and (behind.isspace() or behind == "<"))):
                 self._fence, self._span = "", 0
         elif run[0] == "`" and self._span:
             self._span = 0 if self._span == count else self._span
-        elif count >= MARKS and self._begins:
+        elif count >= MARKS and self._begins is not None:
             self._fence, self._span = run, count if run.startswith("`") else 0
+            self._quoted = ">" in self._begins
         elif run[0] == "`":
             self._span = count
+
+    @property
+    def _ends(self) -> bool:
+        """Whether a run stands where one that ends the fence may."""
+        return self._begins is not None and not self._begins.replace(">" if self._quoted else "", "").strip()

@@ -33,6 +33,14 @@ class Lost:
 
 
 @frozen
+class Part:
+    """A call whose body is not whole: its name is certain, and so is more of the text of its arguments."""
+
+    name: str
+    arguments: str
+
+
+@frozen
 class Thinking:
     """From here on the text is reasoning, up to one of the closers."""
 
@@ -44,7 +52,7 @@ class Answering:
     """From here on the text is for the reader again."""
 
 
-Found = Call | Lost | Thinking | Answering
+Found = Call | Lost | Part | Thinking | Answering
 
 Schema = Mapping[str, Any]
 Tools = Mapping[str, Schema]
@@ -66,6 +74,15 @@ class Place:
     """Markup stands right before it, or the beginning of the message; blanks may lie between."""
     tools: Tools = field(factory=dict)
     limits: Limits = DEFAULT_LIMITS
+    weak: bool = False
+    """The family that reads it is weak markup."""
+    early: bool = False
+    """Calls may be told before their body is whole."""
+
+    def opens(self, name: str) -> bool:
+        """Whether a call of that name may be told before its body is whole."""
+        known = name in self.tools if self.weak else name != ""
+        return self.early and known and len(name) <= self.limits.id_chars
 
     @property
     def mentioned(self) -> bool:
@@ -176,26 +193,28 @@ def behind_blanks(source: Source, tokens: tuple[str, ...]) -> Generator[None, No
 
 
 def is_cut(source: Source, tokens: tuple[str, ...]) -> bool:
-    """Whether the message ended here, or within one of the tokens."""
+    """Whether the message ended here, or within one of the tokens, of which none stands here."""
     return source.over and source.text[source.at :] in prefixes(tokens)
 
 
 def until(source: Source, tokens: tuple[str, ...]) -> Generator[None, None, tuple[str, str]]:
     """Take the text up to the first of the tokens, and that token; what stands between, and which it was.
 
-    None of the tokens may stand in another. Raises `Unfinished` if none comes.
+    Of tokens that begin at one place it is the longest. Raises `Unfinished` if none comes.
     """
     parts: list[str] = []
-    search = alternation(tokens).search
-    while (found := search(source.text, source.at)) is None:
-        keep = max(source.at, len(source.text) - longest(tokens) + 1)
-        parts.append(source.text[source.at : keep])
-        source.at = keep
-        if not (yield from more(source)):
+    while True:
+        over = source.over
+        found = (alternation if over else beginnings)(tokens).search(source.text, source.at)
+        end = found.start() if found else len(source.text)
+        parts.append(source.text[source.at : end])
+        source.at = end
+        if found is not None and (over or found.end() < len(source.text) or found.group() not in prefixes(tokens)):
+            source.at = found.end()
+            return "".join(parts), found.group()
+        if over:
             raise Unfinished
-    parts.append(source.text[source.at : found.start()])
-    source.at = found.end()
-    return "".join(parts), found.group()
+        yield from more(source)
 
 
 def word(source: Source, pattern: "re.Pattern[str]", most: int = 256) -> Generator[None, None, str]:
@@ -275,9 +294,15 @@ def stray(source: Source, place: Place) -> Generator[None, None, None]:
 
 
 @cache
-def alternation(tokens: tuple[str, ...]) -> "re.Pattern[str]":
-    """Matches the longest of the tokens at a place."""
-    return re.compile("|".join(re.escape(token) for token in sorted(tokens, key=len, reverse=True)))
+def alternation(tokens: tuple[str, ...], *more: str) -> "re.Pattern[str]":
+    """Matches the longest of the tokens at a place; `more` patterns are tried before them."""
+    return re.compile("|".join((*more, *map(re.escape, sorted(tokens, key=len, reverse=True)))))
+
+
+@cache
+def beginnings(tokens: tuple[str, ...]) -> "re.Pattern[str]":
+    """The same, or, before that, what stands at the text's end and can still become one of them, or a longer one."""
+    return alternation(tokens, *(re.escape(begun) + r"\Z" for begun in sorted(prefixes(tokens) - {""})))
 
 
 @cache

@@ -109,9 +109,15 @@ class PlacedWriter:
 
     def call(self, block: ToolUseBlock, arguments: str, out: list[Event]) -> None:
         """A call that was written as text, whole."""
+        index = self.open(block, out)
+        out.extend((ArgumentsDelta(index, arguments), BlockStop(index)))
+
+    def open(self, block: ToolUseBlock, out: list[Event]) -> int:
+        """A call that was written as text begins; its index."""
         self._shut(out)
         index = next(self._indexes)
-        out.extend((BlockStart(index, block), ArgumentsDelta(index, arguments), BlockStop(index)))
+        out.append(BlockStart(index, block))
+        return index
 
     def cut(self, out: list[Event]) -> None:
         """Markup was cut out here."""

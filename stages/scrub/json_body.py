@@ -10,7 +10,8 @@ from typing import Any, NoReturn
 from attrs import define, field, frozen
 
 from pipeline.jsontext import BLANK, dumps
-from stages.scrub.grammar import Source, Unfinished, more, one_of, until
+from stages.scrub.early import Beginning
+from stages.scrub.grammar import Part, Source, Unfinished, more, one_of, until
 from stages.scrub.mend import LEAKED_QUOTE, LEAKED_QUOTES, QUOTES, mend
 
 _INSIDE = {
@@ -44,25 +45,47 @@ class _Extent:
 
     closers: tuple[str, ...]
     depth: int
+    early: Beginning | None = None
     parts: list[str] = field(factory=list)
     brackets: list[str] = field(factory=list)
 
     def take(self, source: Source, end: int) -> None:
         """Take the text up to `end`."""
-        self.parts.append(source.text[source.at : end])
+        self.add(source.text[source.at : end])
         source.at = end
 
+    def add(self, text: str) -> None:
+        """This was taken."""
+        self.parts.append(text)
+        if self.early is not None:
+            self.early.feed(text)
 
-def body(source: Source, closers: tuple[str, ...], depth: int) -> Generator[None, None, Body]:
+    def tell(self) -> Generator[Part | None, None, None]:
+        """Tell the call that this is, as far as it is certain."""
+        if self.early is not None and (part := self.early.take()) is not None:
+            yield part
+
+
+def body(
+    source: Source, closers: tuple[str, ...], depth: int, early: Beginning | None = None
+) -> Generator[Part | None, None, Body]:
     """Take the object or array that begins here, blanks and closer excluded.
 
     It ends where its brackets match outside of strings. Where a closer stands outside a string, or where it cannot be
-    mended any more, the next closer from its beginning ends it. Raises `Unfinished` if nothing does.
+    mended any more, the next closer from its beginning ends it; nothing is left of it if `early` has told its call.
+    Raises `Unfinished` if nothing ends it.
     """
-    extent = _Extent(closers, depth)
-    if (yield from _to_end(source, extent)):
-        text = "".join(extent.parts)
-        return Body(text, not extent.brackets)
+    extent = _Extent(closers, depth, early)
+    try:
+        ends = yield from _to_end(source, extent)
+    except Unfinished:
+        yield from extent.tell()
+        raise
+    yield from extent.tell()
+    if ends:
+        return Body("".join(extent.parts), not extent.brackets)
+    if early is not None and early.opened:
+        return Body("", False)
     source.text, source.at = "".join(extent.parts) + source.text[source.at :], 0
     if not closers:
         raise Unfinished
@@ -71,7 +94,13 @@ def body(source: Source, closers: tuple[str, ...], depth: int) -> Generator[None
     return Body(text, False)
 
 
-def _to_end(source: Source, extent: _Extent) -> Generator[None, None, bool]:
+def _more(source: Source, extent: _Extent) -> Generator[Part | None, None, bool]:
+    """Wait for more text, all that is certain being told; whether any came."""
+    yield from extent.tell()
+    return (yield from more(source))
+
+
+def _to_end(source: Source, extent: _Extent) -> Generator[Part | None, None, bool]:
     """Take the body up to its end, or up to a closer; whether it can still be mended."""
     search = _structure(extent.closers).search
     tokens = (*extent.closers, LEAKED_QUOTE)
@@ -79,7 +108,7 @@ def _to_end(source: Source, extent: _Extent) -> Generator[None, None, bool]:
         found = search(source.text, source.at)
         if found is None:
             extent.take(source, len(source.text))
-            if not (yield from more(source)):
+            if not (yield from _more(source, extent)):
                 raise Unfinished
             continue
         extent.take(source, found.start())
@@ -107,14 +136,13 @@ def _to_end(source: Source, extent: _Extent) -> Generator[None, None, bool]:
             if token != LEAKED_QUOTE:
                 source.at -= len(token)
                 return True
-            extent.parts.append(token)
             text, closing = yield from until(source, LEAKED_QUOTES)
-            extent.parts.append(text + closing)
+            extent.add(token + text + closing)
         else:
             return False
 
 
-def _string(source: Source, extent: _Extent, opening: str) -> Generator[None, None, None]:
+def _string(source: Source, extent: _Extent, opening: str) -> Generator[Part | None, None, None]:
     """Take the rest of a string."""
     inside = _INSIDE[opening]
     while True:
@@ -123,18 +151,18 @@ def _string(source: Source, extent: _Extent, opening: str) -> Generator[None, No
         if source.left and source.text[source.at] != "\\":
             extent.take(source, source.at + 1)
             return
-        if not (yield from more(source)):
+        if not (yield from _more(source, extent)):
             raise Unfinished
 
 
-def _may_follow(source: Source, extent: _Extent) -> Generator[None, None, bool]:
+def _may_follow(source: Source, extent: _Extent) -> Generator[Part | None, None, bool]:
     """Take blanks behind a string; whether what comes then may stand there."""
     while True:
         extent.take(source, _blanks(source.text, source.at))
         if source.left:
             char = source.text[source.at]
             return char in _BEHIND_STRING or any(closer[0] == char for closer in extent.closers)
-        if not (yield from more(source)):
+        if not (yield from _more(source, extent)):
             raise Unfinished
 
 
@@ -144,7 +172,7 @@ def _comment(source: Source, extent: _Extent) -> Generator[None, None, bool]:
     if not token:
         return False
     text, closing = yield from until(source, ("\n",) if token == "//" else ("*/",))
-    extent.parts.append(token + text + closing)
+    extent.add(token + text + closing)
     return True
 
 
@@ -181,7 +209,7 @@ def _written(value: Any) -> dict[str, Value] | None:
 def _strict(text: str) -> list[dict[str, Value] | None]:
     """As `objects`, of strict JSON. Raises `ValueError` if it is none."""
     at = _blanks(text, 0)
-    if text[at] == "{":
+    if text[at : at + 1] == "{":
         only, at = members(text, at)
         found: list[dict[str, Value] | None] = [only]
     else:

@@ -7,7 +7,6 @@ from typing import Any
 from attrs import define
 
 from pipeline.jsontext import dumps, holds_object, loads, whole_text
-from pipeline.limits import DEFAULT_LIMITS
 
 LEAKED_QUOTE = '<|"|>'
 LEAKED_QUOTES = (LEAKED_QUOTE, '<|">')
@@ -54,7 +53,7 @@ def mend(text: str, *, depth: int, missing: int = 0) -> Any:
     return value
 
 
-def meant_object(text: str, depth: int = DEFAULT_LIMITS.json_depth) -> str | None:
+def meant_object(text: str, *, depth: int) -> str | None:
     """The JSON text of the object that a text means, every reader's; None if it means none.
 
     Raises `LimitExceeded` if the text is nested more deeply than `depth`.

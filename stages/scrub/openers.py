@@ -24,11 +24,15 @@ class Openers:
     """Finds a character that one begins with, or a run of the marks that make a fence."""
 
     def at(self, text: str, at: int) -> list[tuple[str, Family]]:
-        """The openers that stand there, each with a family that it may open, in the families' order."""
+        """The openers that stand there, each with a family that it may open.
+
+        They are in the families' order, those of one family the longest first.
+        """
         here = {token for length in self.lengths if (token := text[at : at + length]) in self.tokens}
-        return (
-            [(token, family) for family in self.families for token in family.openers if token in here] if here else []
-        )
+        if not here:
+            return []
+        first = sorted(here, key=len, reverse=True)
+        return [(token, family) for family in self.families for token in first if token in family.openers]
 
 
 @cache

@@ -5,6 +5,7 @@ from enum import Enum, auto
 
 from attrs import define, field, frozen
 
+from pipeline.errors import LimitExceeded
 from pipeline.jsontext import size_of
 from pipeline.limits import DEFAULT_LIMITS, Limits
 from stages.scrub.code import FENCES, Code
@@ -13,6 +14,7 @@ from stages.scrub.grammar import (
     Family,
     Found,
     Lost,
+    Part,
     Place,
     Refused,
     Source,
@@ -40,7 +42,7 @@ class Piece:
 
     kind: Kind
     raw: str
-    found: Call | Lost | None = None
+    found: Call | Lost | Part | None = None
     weak: bool = False
     inside: bool = False
     """It stands in reasoning."""
@@ -57,6 +59,8 @@ class _Attempt:
     size: int = 0
     found: bool = False
     """It has made something: it is this family's."""
+    told: bool = False
+    """A call was told whose body is not whole."""
     parser: Generator[Found | None, None, None] = field(init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -85,6 +89,8 @@ class Scanner:
 
     families: tuple[Family, ...]
     tools: Tools = field(factory=dict, kw_only=True)
+    early: bool = field(default=False, kw_only=True)
+    """Calls are told before their body is whole, where they stand in no reasoning."""
     reasoning_open: bool = field(default=False, kw_only=True)
     limits: Limits = field(default=DEFAULT_LIMITS, kw_only=True)
     quiet: bool = field(init=False, default=False)
@@ -118,7 +124,7 @@ class Scanner:
         if self._openers.search(text) is not None:
             return False
         code = self._code
-        if code.blank or code.run or "\n" in text:
+        if code.before is not None or code.run or "\n" in text:
             code.passed(text)
         self._last = text
         return True
@@ -158,6 +164,9 @@ class Scanner:
         attempt.source.feed(text)
         attempt.size += size_of(text)
         if attempt.size > self.limits.held_bytes:
+            if attempt.told:
+                bound = f"a call that was written as text is larger than {self.limits.held_bytes} bytes"
+                raise LimitExceeded(bound, code="held_bytes")
             self._give_up(attempt, out)
 
     def _give_up(self, attempt: _Attempt, out: list[Piece]) -> None:
@@ -216,6 +225,8 @@ class Scanner:
             behind=self._behind,
             tools=self.tools,
             limits=self.limits,
+            weak=candidates[0][1].weak,
+            early=self.early and not self._closers,
         )
         source = Source(text[len(opener) :], over=self._over)
         self._attempt = _Attempt(candidates, [text], place, source, size_of(text))
@@ -240,11 +251,13 @@ class Scanner:
 
     def _made(self, attempt: _Attempt, found: Found, out: list[Piece]) -> None:
         """Something was found."""
-        inside, raw = bool(self._closers), attempt.take()
-        call = found if isinstance(found, Call | Lost) else None
-        if not isinstance(found, Call | Lost):
+        inside, raw, size = bool(self._closers), attempt.take(), attempt.size
+        call = found if isinstance(found, Call | Lost | Part) else None
+        if not isinstance(found, Call | Lost | Part):
             self._closers = found.closers if isinstance(found, Thinking) else ()
         self._cut(attempt, Piece(_kind(attempt.family), raw, call, attempt.family.weak, inside), out)
+        attempt.told = isinstance(found, Part)
+        attempt.size = size if attempt.told else attempt.size  # its body is kept until it is whole
 
     def _cut(self, attempt: _Attempt, piece: Piece, out: list[Piece]) -> None:
         """Markup is cut out of the text."""

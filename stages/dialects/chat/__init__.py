@@ -5,6 +5,7 @@ from typing import Any
 
 from attrs import frozen
 
+from pipeline.change import Change
 from pipeline.dialect import RequestFacts, Returner
 from pipeline.events import Event, Frame, StreamError
 from pipeline.failure import answered
@@ -28,6 +29,7 @@ class Chat:
     name: str = "chat"
     path: str = "chat/completions"
     sentinels: tuple[bytes, ...] = (DONE,)
+    told: tuple[str, ...] = ("openai-organization", "openai-processing-ms", "openai-version")
 
     def facts(self, request: Mapping[str, Any]) -> RequestFacts:
         """What a client's request body says that the answer's stages need; what is odd in it counts as absent."""
@@ -72,6 +74,10 @@ class Chat:
         """The body of a whole answer."""
         return body.write(message, facts=facts, ledger=ledger)
 
+    def patch_body(self, change: Change, *, facts: RequestFacts, ledger: Ledger, limits: Limits) -> Mapping[str, Any]:
+        """A whole answer with what was changed in it: every member that nobody changed stays as it came."""
+        return body.patch(change, facts=facts, ledger=ledger)
+
     def read_error(self, status: int, body: Any) -> StreamError:
         """The error that an upstream answered with."""
         return answered(status, body, errors.error_in)
@@ -79,6 +85,10 @@ class Chat:
     def write_error(self, error: StreamError, status: int) -> tuple[int, Mapping[str, Any]]:
         """The status and the body of an error."""
         return errors.status_of(error, status), errors.error_body(error)
+
+    def keeps_error(self, body: Any, status: int) -> int:
+        """The status under which an error's body goes as it came to a client of this dialect; 0: it does not."""
+        return errors.keeps(body, status)
 
 
 DIALECT = Chat()

@@ -5,10 +5,11 @@ from typing import Any, Final
 
 from attrs import evolve
 
+from pipeline.change import Change, patched
 from pipeline.dialect import NO_REQUEST, RequestFacts
 from pipeline.errors import UpstreamError
-from pipeline.events import Frame
-from pipeline.jsontext import loads
+from pipeline.events import Frame, ToolUseBlock
+from pipeline.jsontext import as_written, loads
 from pipeline.ledger import Ledger
 from pipeline.limits import Limits
 from pipeline.message import (
@@ -17,13 +18,27 @@ from pipeline.message import (
     Reasoning,
     RedactedReasoning,
     Refusal,
+    ServerItem,
     Text,
     ToolUse,
     assemble,
     disassemble,
 )
+from stages.dialects.chat.content import REASONING
 from stages.dialects.chat.encode import ChatEncoder
 from stages.dialects.chat.normalize import DONE, ChatNormalizer
+from stages.dialects.chat.patch import (
+    Json,
+    NewCall,
+    Told,
+    declared,
+    entries_in,
+    finish_word,
+    patched_entry,
+    patched_texts,
+    spot_of,
+)
+from stages.dialects.chat.usage import usage_object
 
 
 def read(body: bytes, *, facts: RequestFacts, ledger: Ledger, limits: Limits) -> Message:
@@ -63,13 +78,83 @@ def write(message: Message, *, facts: RequestFacts = NO_REQUEST, ledger: Ledger 
         whole.update(chunk)
     for call in said.get("tool_calls", ()):
         del call["index"]
-    places = [_PLACES[type(content)] for content in message.content if type(content) in _PLACES]
-    if places != sorted(places):
-        ledger.record("chat.body", "content", "reordered", "a whole answer holds reasoning, text and calls apart")
+    _note_order(message, ledger)
     choice = {"index": 0, "message": said, "logprobs": None, "finish_reason": finish}
     usage = {"usage": whole.pop("usage")} if "usage" in whole else {}
     return {**whole, "object": "chat.completion", "choices": [choice], **usage}
 
+
+def patch(change: Change, *, facts: RequestFacts, ledger: Ledger) -> Json:
+    """The body as it came, with what was changed in it: every other member, and every other choice, is as it was."""
+    said = as_written(change.body)
+    if (spot := spot_of(said, whole=True)) is None:
+        return write(change.now, facts=facts, ledger=ledger)
+    was, now, message = change.was, change.now, dict(spot.delta)
+    respoken = patched_texts(message, change.made, change.events)
+    message |= {name: None for name in SPOKEN if message.get(name) in ("", []) and spot.delta.get(name)}
+    _patch_calls(message, change, facts)
+    _note_order(now, ledger)
+    for content, place in zip(now.content, change.places, strict=True):
+        if place is None and isinstance(content, RedactedReasoning | ServerItem):
+            ledger.record("chat.body", type(content).__name__, "dropped", "Chat cannot show it here")
+    beside = spot.silence(respoken)
+    if now.stop_reason is not None and now.stop_reason is not was.stop_reason:
+        beside["finish_reason"] = finish_word(now.stop_reason)
+    told = {**said, **spot.holding(message, **beside)}
+    told |= {name: new for name, old, new in (("id", was.id, now.id), ("model", was.model, now.model)) if new != old}
+    if now.usage is not None and now.usage != was.usage:
+        counted = {} if was.usage is None else usage_object(was.usage)
+        told["usage"] = patched(said.get("usage") or {}, counted, usage_object(now.usage))
+    return told
+
+
+def _patch_calls(message: Json, change: Change, facts: RequestFacts) -> None:
+    """Write into a message what is left of its calls, and those that are new; a call in the old form keeps it."""
+    came = {at: call for at, call in enumerate(change.was.content) if isinstance(call, ToolUse)}
+    entries = entries_in(message)
+    theirs = dict(zip(came, entries, strict=True)) if len(came) == len(entries) else {}
+    told: list[Json] = []
+    for call, place in zip(change.now.content, change.places, strict=True):
+        if isinstance(call, ToolUse):
+            if place is None or place not in theirs:
+                told.append(_entry(call, facts))
+            else:
+                told.append(patched_entry(theirs[place], _told(came[place]), _told(call)))
+    if told == entries:
+        return
+    if not message.get("tool_calls") and message.get("function_call"):
+        del message["function_call"]
+        message.update(*({"function_call": one["function"]} for one in told if "type" not in one))
+        told = [one for one in told if "type" in one]
+    message["tool_calls"] = told
+    if not told:
+        del message["tool_calls"]
+
+
+def _told(call: ToolUse) -> Told:
+    return Told(ToolUseBlock(call.id, call.name, call.kind, call.namespace), call.arguments)
+
+
+def _entry(call: ToolUse, facts: RequestFacts) -> Json:
+    """A call that is new, as the client declared its tool."""
+    block = ToolUseBlock(call.id, call.name, call.kind, call.namespace)
+    new = NewCall(0, call.kind, declared(block, facts))
+    entry: Json = {}
+    for told in (new.begin(block), new.say(call.arguments), new.close(complete=call.complete)):
+        for part in () if told is None else told["tool_calls"]:
+            _join(entry, part)
+    del entry["index"]
+    return entry
+
+
+def _note_order(message: Message, ledger: Ledger) -> None:
+    places = [_PLACES[type(content)] for content in message.content if type(content) in _PLACES]
+    if places != sorted(places):
+        ledger.record("chat.body", "content", "reordered", "a whole answer holds reasoning, text and calls apart")
+
+
+SPOKEN: Final = ("content", "refusal", *REASONING)
+"""The texts of a message: of one that is gone it has none."""
 
 _PLACES: Final[dict[type[Content], int]] = {Reasoning: 0, RedactedReasoning: 0, Text: 1, Refusal: 1, ToolUse: 2}
 """The order in which a whole answer is read."""

@@ -171,6 +171,11 @@ def pieces_of(delta: Mapping[str, Any], ledger: Ledger, *, whole: bool = False) 
     return pieces
 
 
+def said_of(part: Any) -> str:
+    """The text of one part of a content that is a list."""
+    return "".join(text for _, text in pieces_of({"content": [part]}, Ledger()))
+
+
 def details_of(delta: Mapping[str, Any]) -> Sequence[Detail]:
     """The reasoning details of a delta, in order, if any is opaque: texts, and the proof of what was said last or a
     blob that holds reasoning. Either is what goes back to the provider, in its own words, but for the text."""

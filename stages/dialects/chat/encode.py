@@ -9,7 +9,8 @@ from typing import Any, Final
 from attrs import define, field
 
 from pipeline.dialect import NO_REQUEST, RequestFacts
-from pipeline.errors import ErrorKind, PipelineError, StageError
+from pipeline.encoder import Encoder
+from pipeline.errors import PipelineError, StageError
 from pipeline.events import (
     AnnotationDelta,
     ArgumentsDelta,
@@ -38,9 +39,7 @@ from pipeline.events import (
 )
 from pipeline.freeform import Unwrapped, Wrapped
 from pipeline.jsontext import dumps
-from pipeline.ledger import Ledger
 from pipeline.message import final_usage
-from pipeline.stage import Stage
 from pipeline.toolnames import NO_MAP
 from stages.dialects.chat.content import JOINT
 from stages.dialects.chat.errors import error_body
@@ -80,7 +79,7 @@ class _Open:
 
 
 @define
-class ChatEncoder(Stage[Event, Frame]):
+class ChatEncoder(Encoder):
     """The strictest form of a Chat stream, which every known client reads.
 
     The role once and first; a call's id, type and name once, its index dense, its arguments in pieces; one finish; the
@@ -89,9 +88,7 @@ class ChatEncoder(Stage[Event, Frame]):
     """
 
     facts: RequestFacts = field(default=NO_REQUEST, kw_only=True)
-    ledger: Ledger = field(factory=Ledger, kw_only=True)
     clock: Callable[[], float] = field(default=time.time, kw_only=True)
-    ended: bool = field(init=False, default=False)
     _whose: bytes = field(init=False, default=b"")
     """What every chunk begins with: whose it is; empty before the first."""
     _head: bytes = field(init=False, default=b"")
@@ -110,10 +107,8 @@ class ChatEncoder(Stage[Event, Frame]):
     _first: Usage | None = field(init=False, default=None)
     """The counts that the message began with."""
     _end: MessageDelta | None = field(init=False, default=None)
-    _plain: type[Event] | None = field(init=False, default=None)
-    """The class of the deltas that are written as they are, the index of their block, and what stands round them."""
-    _source: int = field(init=False, default=-1)
     _begins: bytes = field(init=False, default=b"")
+    """What stands round the text of deltas like the last one."""
     _ends: bytes = field(init=False, default=b"")
 
     @property
@@ -136,16 +131,6 @@ class ChatEncoder(Stage[Event, Frame]):
         except PipelineError as error:
             raise error.after(out) from error.__cause__
         return out
-
-    def receive_eof(self, cause: StreamError | None = None) -> Sequence[Frame]:
-        out: list[Frame] = []
-        if not self.ended:
-            cut = StreamError(ErrorKind.CUT, "the stream ended before its terminal", "stream_cut", True)
-            self._error(cause or cut, out)
-        return out
-
-    def idle(self) -> Sequence[Frame]:
-        return () if self.ended else (PING,)
 
     def _message_start(self, event: MessageStart, out: list[Frame]) -> None:
         if not self._head:

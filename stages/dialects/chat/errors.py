@@ -4,7 +4,7 @@ from typing import Any
 
 from pipeline.errors import RETRYABLE, STATUS, ErrorKind
 from pipeline.events import StreamError
-from pipeline.failure import code_of, failure, stated
+from pipeline.failure import code_of, failure, is_told, stated
 
 KINDS: dict[str, ErrorKind] = {
     "authentication_error": ErrorKind.AUTHENTICATION,
@@ -142,9 +142,13 @@ def error_body(error: StreamError) -> dict[str, Any]:
     """
     code = code_of(error, CODES, KINDS)
     kind = TYPES.get(error.kind, "server_error")
-    return {
-        "error": {"message": error.message or "the upstream failed", "type": kind, "param": None, "code": code or None}
-    }
+    message = error.message or "the upstream failed"
+    return {"error": {"message": message, "type": kind, "param": error.param or None, "code": code or None}}
+
+
+def keeps(body: Any, status: int) -> int:
+    """The status of a body that clients read as it came: a whole error object, and no chunk that holds one; else 0."""
+    return status if is_told(body) and "choices" not in body else 0
 
 
 def status_of(error: StreamError, status: int) -> int:

@@ -2,11 +2,10 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import count
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from attrs import define, field
 
-from pipeline.dialect import NO_REQUEST, RequestFacts
 from pipeline.errors import ErrorKind, PipelineError
 from pipeline.events import (
     CUTTING,
@@ -14,7 +13,6 @@ from pipeline.events import (
     Block,
     BlockStart,
     BlockStop,
-    Carry,
     Event,
     Frame,
     MessageDelta,
@@ -32,11 +30,8 @@ from pipeline.events import (
     Usage,
 )
 from pipeline.halves import Halves
-from pipeline.jsontext import is_whole, loads
-from pipeline.ledger import Ledger
-from pipeline.limits import DEFAULT_LIMITS, Limits
-from pipeline.payload import payloads
-from pipeline.stage import Stage
+from pipeline.jsontext import is_whole
+from pipeline.normalizer import Normalizer
 from pipeline.template import Template
 from stages.dialects.chat.calls import Call, Calls
 from stages.dialects.chat.content import (
@@ -69,20 +64,21 @@ STANDARD: Final = {"index", "delta", "finish_reason"}
 
 
 @define
-class ChatNormalizer(Stage[Frame, Event]):
+class ChatNormalizer(Normalizer):
     """A Chat stream in canonical events: one text and one reasoning block, left open to the end, and a block a call.
 
-    It reads the union of what vendors send, member by member: one odd member never drops a chunk. Every frame makes at
-    least one event. The finish ends the calls; the message ends with `[DONE]`, or with EOF behind a finish. EOF before
-    that is a cut. Only the first choice is read.
+    It reads the union of what vendors send, member by member: one odd member never drops a chunk. The finish ends the
+    calls; the message ends with `[DONE]`, or with EOF behind a finish. EOF before that is a cut. Only the first choice
+    is read.
     """
 
-    facts: RequestFacts = field(default=NO_REQUEST, kw_only=True)
-    ledger: Ledger = field(factory=Ledger, kw_only=True)
-    limits: Limits = field(default=DEFAULT_LIMITS, kw_only=True)
+    dialect: ClassVar[str] = NAME
+    stage: ClassVar[str] = "ChatNormalizer"
+    sentinel: ClassVar[bytes] = DONE
+    terminal: ClassVar[str] = "finish"
+
     whole: bool = field(default=False, kw_only=True)
     """The stream is one whole answer, whose message is all that it says."""
-    ended: bool = field(init=False, default=False)
     _started: bool = field(init=False, default=False)
     _indexes: Iterator[int] = field(init=False, factory=count)
     _text: int = field(init=False, default=-1)
@@ -108,6 +104,7 @@ class ChatNormalizer(Stage[Frame, Event]):
         return self._calls.held + self._halves.held
 
     def receive(self, items: Sequence[Frame]) -> Sequence[Event]:
+        """The base's, but a frame like the one before costs no call of its own: nearly all are."""
         out: list[Event] = []
         template = self._template
         try:
@@ -123,37 +120,17 @@ class ChatNormalizer(Stage[Frame, Event]):
             raise error.after(out) from error.__cause__
         return out
 
-    def receive_eof(self, cause: StreamError | None = None) -> Sequence[Event]:
-        out: list[Event] = []
-        if self.ended:
-            return out
-        if self._stop is not None and (cause is None or cause.kind is ErrorKind.CUT):
-            self._end(out)
-            return out
-        self._fail(cause or StreamError(ErrorKind.CUT, "the upstream ended before its finish", "stream_cut", True), out)
-        return out
-
-    def _frame(self, frame: Frame, out: list[Event]) -> None:
-        """A frame that is not like the one before."""
-        try:
-            chunk = loads(frame.data, self.limits.json_depth)
-        except ValueError:
-            chunk = None
+    def _goes_on(self, chunk: Any, frame: Frame, out: list[Event]) -> bool:
+        """Say what is plainly more of what has begun, and learn the frame, for those that are like it."""
         name, value = said_alone(chunk)
-        if name and not frame.name and self._goes_on(name, value):
-            text = text_alone(chunk)
-            out.append(self._say(self._of, text))
-            self._template.learn(frame.data, text, text_alone)
-            return
-        made = len(out)
-        if chunk is None:
-            self._no_json(frame, out)
-        else:
-            self._chunk(chunk, frame, out)
-        if len(out) == made:
-            out.append(Carry(NAME, frame))
+        if not name or frame.name or not self._is_more(name, value):
+            return False
+        text = text_alone(chunk)
+        out.append(self._say(self._of, text))
+        self._template.learn(frame.data, text, text_alone)
+        return True
 
-    def _goes_on(self, name: str, value: Any) -> bool:
+    def _is_more(self, name: str, value: Any) -> bool:
         """Whether the member that is all a frame brings is plainly more of what has begun: `_say` and `_of` tell it."""
         if name == "tool_calls":
             call = self._calls.going_on(value)
@@ -170,21 +147,10 @@ class ChatNormalizer(Stage[Frame, Event]):
         """Whether this can be passed on as it is: text, with no half of a character, now or before."""
         return type(text) is str and (text.isascii() or is_whole(text)) and not self._halves.odd
 
-    def _no_json(self, frame: Frame, out: list[Event]) -> None:
-        """The end, a keep-alive, JSON texts that lack a blank line between them, or a broken frame."""
-        data = frame.data.strip()
-        error = None if data.startswith(DONE) else error_in(data.decode("utf-8", "replace"), frame.name)
-        if error is not None:
-            self._fail(error, out)
-            return
-        chunks, end = payloads(data, DONE, "ChatNormalizer", self.ledger)
-        for chunk in chunks:
-            if not self.ended:
-                self._chunk(chunk, frame, out)
-        if end and not self.ended:
-            self._done(out)
+    def _error_in(self, payload: Any, name: bytes) -> StreamError | None:
+        return error_in(payload, name)
 
-    def _chunk(self, chunk: Any, frame: Frame, out: list[Event]) -> None:
+    def _read(self, chunk: Any, frame: Frame, out: list[Event]) -> None:
         if type(chunk) is not dict or not chunk.get("choices") or frame.name or not FAILING.isdisjoint(chunk):
             if (error := error_in(chunk, frame.name)) is not None:
                 if isinstance(chunk, dict) and chunk.get("choices"):
@@ -361,6 +327,13 @@ class ChatNormalizer(Stage[Frame, Event]):
             self._stop = StopReason.END_TURN
             self.ledger.record("ChatNormalizer", "finish_reason", "supplied", "[DONE] came without one")
         self._end(out)
+
+    def _eof(self, cause: StreamError, out: list[Event]) -> None:
+        """EOF behind the finish is the end."""
+        if self._stop is not None and cause.kind is ErrorKind.CUT:
+            self._end(out)
+        else:
+            self._fail(cause, out)
 
     def _end(self, out: list[Event]) -> None:
         stop = self._stop or StopReason.END_TURN

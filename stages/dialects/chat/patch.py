@@ -5,6 +5,8 @@ from typing import Any, Final
 
 from attrs import define, field, frozen
 
+from pipeline.change import reparted
+from pipeline.dialect import RequestFacts
 from pipeline.events import (
     AnnotationDelta,
     ArgumentsDelta,
@@ -21,7 +23,7 @@ from pipeline.events import (
 )
 from pipeline.freeform import Unwrapped, Wrapped
 from pipeline.jsontext import loads
-from stages.dialects.chat.content import REASONING
+from stages.dialects.chat.content import REASONING, detailed_reasoning, said_of
 from stages.dialects.chat.normalize import FIRST_CHOICE
 from stages.dialects.chat.stops import FINISH, STOP_REASONS
 
@@ -65,6 +67,10 @@ class Spot:
         if not isinstance(entries, list):
             return [None] if self.delta.get("function_call") or entries else []
         return [_number(entry.get("index")) for entry in entries if isinstance(entry, dict)]
+
+    def silence(self, respoken: bool) -> Json:
+        """What is said of the tokens of a text that was changed, which would tell what they were: nothing."""
+        return {"logprobs": None} if respoken and "logprobs" in self.choice else {}
 
     def holding(self, delta: Mapping[str, Any], **members: Any) -> Json:
         """The chunk's choices with another delta, and other members beside it."""
@@ -112,6 +118,14 @@ class NewCall:
         return {"tool_calls": [{"index": self.place, **members}]}
 
 
+@define
+class Told:
+    """What is told of a call at once: how it begins, and some of its arguments."""
+
+    start: ToolUseBlock | None = None
+    text: str = ""
+
+
 def said_in(frame: Frame) -> Json:
     """The chunk that a frame is; empty if it is none."""
     try:
@@ -121,13 +135,14 @@ def said_in(frame: Frame) -> Json:
     return said if isinstance(said, dict) else {}
 
 
-def spot_of(said: Mapping[str, Any]) -> Spot | None:
-    """Where the first choice of a chunk stands, if it has one that can be patched."""
+def spot_of(said: Mapping[str, Any], *, whole: bool = False) -> Spot | None:
+    """Where the first choice of a chunk, or of a whole answer, stands, if it has one that can be patched."""
+    due, other = ("message", "delta") if whole else ("delta", "message")
     choices = said.get("choices")
     choices = choices if isinstance(choices, list) else []
     for at, choice in enumerate(choices):
         if isinstance(choice, dict) and choice.get("index") in FIRST_CHOICE:
-            member = "delta" if choice.get("delta") or not isinstance(choice.get("message"), dict) else "message"
+            member = due if choice.get(due) or not isinstance(choice.get(other), dict) else other
             delta = choice.get(member)
             return Spot(choices, at, choice, member, delta if isinstance(delta, dict) else {})
     return None
@@ -145,24 +160,29 @@ def patched_texts(delta: Json, made: Sequence[Event], events: Sequence[Event]) -
         before, now = _spoken(made, kind), _spoken(events, kind)
         if before != now:
             changed = True
-            _respeak(delta, kind, now)
+            _respeak(delta, kind, now, spoken=bool(before))
     before_, now_ = _notes(made), _notes(events)
     if before_ != now_:
         delta["annotations"] = now_
     return changed
 
 
+def entries_in(delta: Mapping[str, Any]) -> list[Json]:
+    """What a delta tells of calls, in whatever form."""
+    legacy = delta.get("function_call")
+    entries = delta.get("tool_calls") or ([{"function": legacy}] if isinstance(legacy, dict) else [])
+    return [entry for entry in (entries if isinstance(entries, list) else [entries]) if isinstance(entry, dict)]
+
+
 def entries_with(
     delta: Json, made: Sequence[Event], events: Sequence[Event], places: Mapping[int, int], kind_of: KindOf
 ) -> None:
     """Write what is left of calls into a delta, each under its number."""
-    legacy = delta.get("function_call")
-    entries = delta.get("tool_calls") or ([{"function": legacy}] if isinstance(legacy, dict) else [])
-    entries = [entry for entry in (entries if isinstance(entries, list) else [entries]) if isinstance(entry, dict)]
+    legacy, entries = delta.get("function_call"), entries_in(delta)
     before, now = _by_block(made), _by_block(events)
     if len(before) == len(entries):
-        pairs = zip(entries, before, strict=True)
-        new = [_entry(entry, before[block], now[block], places.get(block)) for entry, block in pairs if block in now]
+        left = [(entry, block) for entry, block in zip(entries, before, strict=True) if block in now]
+        new = [patched_entry(entry, before[block], now[block], places.get(block)) for entry, block in left]
     else:
         new = [made_ for block, told in now.items() for made_ in _anew(told, places.get(block, 0), kind_of)]
     if isinstance(legacy, dict) and "tool_calls" not in delta:
@@ -172,6 +192,25 @@ def entries_with(
     delta["tool_calls"] = new
     if not new:
         del delta["tool_calls"]
+
+
+def patched_entry(entry: Json, before: Told, now: Told, place: int | None = None) -> Json:
+    """An entry with what was changed in it."""
+    word = "custom" if isinstance(entry.get("custom"), dict) else "function"
+    body = dict(entry.get(word) or {})
+    if now.start is not None and now.start != before.start:
+        entry = {**entry, "id": now.start.id}
+        body["name"] = now.start.name
+    if now.text != before.text:
+        body["input" if word == "custom" else "arguments"] = now.text
+    index = {"index": place} if place is not None and ("index" in entry or place) else {}
+    return {**entry, **index, word: body}
+
+
+def declared(block: ToolUseBlock, facts: RequestFacts) -> ToolKind:
+    """What the client declared the tool of a call as."""
+    tools = facts.map.tools.values()
+    return next((tool.kind for tool in tools if tool.name == block.name), block.kind)
 
 
 def finish_word(reason: StopReason) -> str:
@@ -191,38 +230,17 @@ def text_of(event: Event) -> str:
     return str(getattr(event, "text", ""))
 
 
-@define
-class _Told:
-    """What is told of a call at once: how it begins, and some of its arguments."""
-
-    start: ToolUseBlock | None = None
-    text: str = ""
-
-
-def _by_block(events: Sequence[Event]) -> dict[int, _Told]:
-    told: dict[int, _Told] = {}
+def _by_block(events: Sequence[Event]) -> dict[int, Told]:
+    told: dict[int, Told] = {}
     for event in events:
         if isinstance(event, BlockStart) and isinstance(event.block, ToolUseBlock):
-            told.setdefault(event.index, _Told()).start = event.block
+            told.setdefault(event.index, Told()).start = event.block
         elif isinstance(event, ArgumentsDelta):
-            told.setdefault(event.index, _Told()).text += event.text
+            told.setdefault(event.index, Told()).text += event.text
     return told
 
 
-def _entry(entry: Json, before: _Told, now: _Told, place: int | None) -> Json:
-    """An entry with what was changed in it."""
-    word = "custom" if isinstance(entry.get("custom"), dict) else "function"
-    body = dict(entry.get(word) or {})
-    if now.start is not None and now.start != before.start:
-        entry = {**entry, "id": now.start.id}
-        body["name"] = now.start.name
-    if now.text != before.text:
-        body["input" if word == "custom" else "arguments"] = now.text
-    index = {"index": place} if place is not None and ("index" in entry or place) else {}
-    return {**entry, **index, word: body}
-
-
-def _anew(told: _Told, place: int, kind_of: KindOf) -> list[Json]:
+def _anew(told: Told, place: int, kind_of: KindOf) -> list[Json]:
     call = NewCall(place)
     parts = [] if told.start is None else [NewCall(place, told.start.kind, kind_of(told.start)).begin(told.start)]
     parts += [said] if (said := call.say(told.text)) is not None else []
@@ -237,10 +255,9 @@ def _notes(events: Sequence[Event]) -> list[Mapping[str, Any]]:
     return [event.annotation for event in events if isinstance(event, AnnotationDelta)]
 
 
-def _respeak(delta: Json, kind: type[Event], text: str) -> None:
-    """Put a text where the delta has one of its kind: the first place holds all of it, others that go on with it none.
-
-    Twins of reasoning all say the same.
+def _respeak(delta: Json, kind: type[Event], text: str, *, spoken: bool) -> None:
+    """Put a text where the delta has one of its kind, if it was `spoken` there: parts that begin or end it stay as they
+    are, the first between them holds the rest. Twins of reasoning all say the same; a proof is of what it came with.
     """
     content = delta.get("content")
     if isinstance(content, list) and _in_parts(content, kind):
@@ -251,7 +268,7 @@ def _respeak(delta: Json, kind: type[Event], text: str) -> None:
     elif kind is RefusalDelta:
         delta["refusal"] = text
     else:
-        _rethink(delta, text)
+        _rethink(delta, text, spoken=spoken)
 
 
 def _in_parts(content: Sequence[Any], kind: type[Event]) -> bool:
@@ -265,13 +282,16 @@ def _is_part(part: Any, kind: type[Event]) -> bool:
 
 
 def _reparted(content: Sequence[Any], kind: type[Event], text: str) -> list[Any]:
+    places = [at for at, part in enumerate(content) if _is_part(part, kind)]
+    said = {at: said_of(content[at]) for at in places}
+    new = dict(zip(places, reparted([*said.values()], text), strict=True))
     parts: list[Any] = []
-    for part in content:
-        if not _is_part(part, kind):
+    for at, part in enumerate(content):
+        now = new.get(at)
+        if now == said.get(at):
             parts.append(part)
-        elif text:
-            parts.append(_holding(part, text) if isinstance(part, dict) else text)
-            text = ""
+        elif now is not None:
+            parts.append(_holding(part, now) if isinstance(part, dict) else now)
     return parts
 
 
@@ -282,22 +302,27 @@ def _holding(part: Mapping[str, Any], text: str) -> Json:
     return {**part, member: text if not isinstance(inner, list) else [{"type": "text", "text": text}]}
 
 
-def _rethink(delta: Json, text: str) -> None:
-    spoken = [name for name in REASONING if delta.get(name)]
-    for name in spoken:
+def _rethink(delta: Json, text: str, *, spoken: bool) -> None:
+    named = [name for name in REASONING if delta.get(name)]
+    for name in named:
         inner = delta[name]
         delta[name] = _holding(inner, text) if isinstance(inner, dict) else text
-    details, rest = delta.get("reasoning_details"), text
-    if isinstance(details, list):
+    details = delta.get("reasoning_details")
+    details = details if isinstance(details, list) else []
+    said = "".join(map(_detailed, details))
+    if said and text.startswith(said) and any("signature" in detail for detail in details if isinstance(detail, dict)):
+        delta["reasoning_details"] = [*details, {"type": "reasoning.text", "text": text.removeprefix(said)}]
+    elif said:
         delta["reasoning_details"] = new = []
         for detail in details:
-            if isinstance(detail, dict) and (detail.get("text") or detail.get("summary")):
-                new.append(_holding(detail, rest))
-                rest = ""
-            else:
-                new.append(detail)
-    elif not spoken:
-        delta["content" if isinstance(delta.get("content"), str) else REASONING[0]] = text
+            new.append(_holding(detail, text) if _detailed(detail) else detail)
+            text = "" if _detailed(detail) else text
+    elif not named:
+        delta["content" if spoken and isinstance(delta.get("content"), str) else REASONING[0]] = text
+
+
+def _detailed(detail: Any) -> str:
+    return detailed_reasoning({"reasoning_details": [detail]})
 
 
 def _number(index: Any) -> int | None:

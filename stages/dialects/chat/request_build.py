@@ -2,9 +2,11 @@
 
 from typing import Any
 
+from pipeline.builder import Builder
 from pipeline.effort import OFF, effort_under, is_off
 from pipeline.events import ToolKind
-from pipeline.ladder import Ladder, Rule
+from pipeline.given import is_as_given, replaced, route_changes
+from pipeline.ladder import Ladder
 from pipeline.ledger import Ledger
 from pipeline.limits import DEFAULT_LIMITS, Limits
 from pipeline.request import (
@@ -26,13 +28,13 @@ from pipeline.toolnames import (
     NOTHING,
     WRAPPED_SCHEMA,
     BuiltRequest,
-    CallIds,
     OfferedTool,
     ToolNames,
+    UpstreamIds,
     description_of,
     wrapped_description,
 )
-from pipeline.turns import bind
+from pipeline.turns import SOMETHING, bind
 from stages.dialects.chat.request_messages import JSON, MessageWriter
 from stages.dialects.chat.request_tables import (
     ANY_ID,
@@ -40,6 +42,7 @@ from stages.dialects.chat.request_tables import (
     ID_CHARS,
     NAME,
     NAME_CHARS,
+    READ,
     REASONING,
     STAGE,
     STOPS,
@@ -60,47 +63,51 @@ def build(
     return _Builder(request, Ladder(STAGE, WRITE, ledger, options.strict), options).build()
 
 
-class _Builder:
+class _Builder(Builder):
     """Builds one body."""
 
     def __init__(self, request: Request, ladder: Ladder, options: RequestOptions) -> None:
-        self.request = request
-        self.ladder = ladder
-        self.options = options
-        self.native = request.dialect == NAME
+        super().__init__(request, ladder, options, NAME)
         self.names = ToolNames(MANY, NOTHING) if self.native else ToolNames(NAME_CHARS, BARRED)
-        self.ids = CallIds(MANY, NOTHING) if self.native else CallIds(ID_CHARS, ANY_ID)
+        self.ids = UpstreamIds(MANY, NOTHING) if self.native else UpstreamIds(ID_CHARS, ANY_ID)
 
     def build(self) -> BuiltRequest:
         """The body and its map."""
+        body = self._begun()
         request = self.request
-        if not self.native:
-            self.ladder.settle(request.losses)
-        body: JSON = {**request.extras, **(request.private if self.native else {})}
-        body["model"] = self.options.model or request.model
         tools = self._tools()
         writer = MessageWriter(self.ladder, self.names, self.ids, self.options, self.native)
         turns = request.turns if self.native else bind(request.turns, self.ladder)
-        body["messages"] = messages = writer.messages(request.system, turns)
-        if not self.native and messages and messages[-1]["role"] == "assistant":
+        body["messages"] = messages = _as_given(request, writer) or writer.messages(request.system, turns)
+        if not messages:
+            self._lose("turns", "turns.none")
+            messages.append({"role": "user", "content": SOMETHING})
+        if not self.native and messages[-1]["role"] == "assistant":
             self.ladder.lose("turns.prefill", turns[-1].where)
         if tools:
             body["tools"] = tools
         if tools or self.native:
             self._choice(body)
-        elif request.tool_choice is not None and request.tool_choice.mode in (Choosing.ANY, Choosing.ONE):
+        elif self._demands_a_call:
             self._lose("tool_choice", "tool_choice hosted")
         self._bounds(body)
         self._form(body)
         self._account(body)
         if request.stream:
-            body["stream"] = True
             given = body.get("stream_options")
             body["stream_options"] = {**(given if isinstance(given, dict) else {}), "include_usage": True}
-        return BuiltRequest(body, self.names.map(self.ids))
+        return self._built(body, READ, self._changed())
 
-    def _lose(self, member: str, row: str = "") -> Rule:
-        return self.ladder.lose(row or member, self.request.path(member))
+    def _changed(self) -> set[str]:
+        """The members that are not as they came, also toward this same dialect."""
+        changed = {"messages", "stream_options"} if self.request.stream else {"messages"}
+        bounds = ("max_tokens", "max_completion_tokens")
+        if self.options.old_max_tokens:
+            changed.update(bounds)
+        sampling = ("temperature", "top_p")
+        return changed | route_changes(
+            self.request, self.options, bounds=bounds, sampling=sampling, reasoning=REASONING
+        )
 
     def _tools(self) -> list[JSON]:
         out = []
@@ -172,12 +179,10 @@ class _Builder:
 
     def _bounds(self, body: JSON) -> None:
         request = self.request
-        bound = request.bound(self.options.most_tokens)
+        bound = self._bound()
         if bound is not None:
             if bound == 0 and not self.native:
                 self._lose("max_tokens", "max_tokens of zero")
-            if bound != request.max_tokens:
-                self._lose("max_tokens", "max_tokens above the most")
             older = self.options.old_max_tokens or (self.native and request.path("max_tokens") == "max_tokens")
             body["max_tokens" if older else "max_completion_tokens"] = bound
         if request.stop:
@@ -212,7 +217,7 @@ class _Builder:
         by_policy = self.options.effort is not None
         if (effort := effort_under(request.reasoning, self.options)) and (by_policy or not self.native):
             body["reasoning_effort"] = effort
-        if effort != OFF and is_off(request.reasoning, self.options):
+        if effort != OFF and is_off(request.reasoning, self.options) and (by_policy or not self.native):
             self._lose("reasoning", "reasoning off")
         if request.reasoning is not None and request.reasoning.summary:
             self._lose("reasoning", "reasoning.summary")
@@ -231,10 +236,21 @@ class _Builder:
             body["prompt_cache_key"] = request.cache_key
         if request.cache is not None:
             self._lose("cache")
-        if request.service_tier is not None:
+        if request.service_tier == "ultrafast" and not self.native:
+            self._lose("service_tier", "service_tier above fast")
+            body["service_tier"] = "fast"
+        elif request.service_tier is not None:
             body["service_tier"] = request.service_tier
         if request.store is not None:
             body["store"] = request.store
+
+
+def _as_given(request: Request, writer: MessageWriter) -> list[JSON]:
+    """The client's own messages, but for envelopes of ours among them; none if they are not in this dialect."""
+    if not writer.native or request.given is None or not is_as_given(request):
+        return []
+    anew = {turn.where: writer.messages((), [turn]) for turn in request.turns if writer.is_sealed(turn)}
+    return replaced(request.given.body["messages"], anew)
 
 
 def _function(tool: FunctionTool, name: str, description: str) -> JSON:

@@ -29,7 +29,7 @@ from pipeline.request import (
     ToolUsePart,
     Turn,
 )
-from pipeline.toolnames import CallIds, OfferedTool, ToolNames, wrapped_input
+from pipeline.toolnames import OfferedTool, ToolNames, UpstreamIds, wrapped_input
 from pipeline.turns import ERROR_PREFIX, contiguous, document_text, instruction, only_text
 
 JSON = dict[str, Any]
@@ -43,7 +43,7 @@ class MessageWriter:
 
     ladder: Ladder
     names: ToolNames
-    ids: CallIds
+    ids: UpstreamIds
     options: RequestOptions
     native: bool
 
@@ -62,6 +62,10 @@ class MessageWriter:
             began = True
             out.extend(self._assistant(turn) if turn.role is Role.ASSISTANT else self._user(turn))
         return out
+
+    def is_sealed(self, turn: Turn) -> bool:
+        """Whether reasoning in an envelope of ours stands in a turn."""
+        return any(isinstance(part, ReasoningPart) and envelope.is_sealed(part.opaque) for part in turn.parts)
 
     def own(self, node: Node, written: JSON) -> JSON:
         """`written`, and what its piece of the request keeps besides."""
@@ -193,7 +197,7 @@ class MessageWriter:
         message: JSON = {"role": "assistant", "content": self._text(turn) or None, **_name(turn)}
         calls = self._calls(turn)
         refusals = [part.text for part in turn.parts if isinstance(part, RefusalPart)]
-        sealed = any(isinstance(part, ReasoningPart) and envelope.is_sealed(part.opaque) for part in turn.parts)
+        sealed = self.is_sealed(turn)
         for part in turn.parts:
             self._other(part, message, sealed)
         if calls:

@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
+from attrs import evolve
+
 from pipeline.effort import OFF, WORDS
 from pipeline.errors import ClientError
 from pipeline.events import ToolKind
@@ -15,6 +17,7 @@ from pipeline.request import (
     Choosing,
     CustomTool,
     FunctionTool,
+    Given,
     Grammar,
     OutputFormat,
     OutputKind,
@@ -47,7 +50,7 @@ def parse(body: Mapping[str, Any], *, ledger: Ledger, limits: Limits = DEFAULT_L
     at = next((at for at, turn in enumerate(turns) if turn.role not in INSTRUCTING), len(turns))
     options = members.object("stream_options")
     bound = "max_completion_tokens" if members.has("max_completion_tokens") else "max_tokens"
-    return Request(
+    request = Request(
         dialect=NAME,
         model=members.need("model"),
         system=tuple(turns[:at]),
@@ -85,6 +88,7 @@ def parse(body: Mapping[str, Any], *, ledger: Ledger, limits: Limits = DEFAULT_L
             "user": "safety_identifier" if members.has("safety_identifier") else "user",
         },
     )
+    return evolve(request, given=Given(body, request))
 
 
 _PATHS = {
@@ -131,9 +135,10 @@ def _output(members: Members, reading: Reading) -> OutputFormat | None:
     found = members.object("response_format")
     if found is None:
         return None
-    kind = found.word("type", _FORMATS)
+    found.need("type")
+    kind = reading.word(found, "type", _FORMATS)
     if kind is None:
-        raise ClientError(f"{found.path('type')}: is required")
+        return None
     if kind is not OutputKind.SCHEMA:
         return OutputFormat(kind, **reading.rest(found, ("type",), {}))
     schema = found.object("json_schema")
@@ -156,7 +161,7 @@ def _tools(members: Members, reading: Reading) -> tuple[Tool, ...]:
 
 
 def _tool(tool: Members, reading: Reading) -> Tool:
-    kind = tool.text("type", "function")
+    kind = tool.text("type", "function" if tool.has("function") else "")
     if kind == "function":
         function = tool.object("function")
         if function is None:
@@ -198,12 +203,12 @@ def _tool_choice(members: Members, reading: Reading) -> ToolChoice | None:
     if found is None:
         return None
     if isinstance(found, str):
-        mode = members.word(name, _MODES)
+        mode = reading.word(members, name, _MODES)
         return None if mode is None else ToolChoice(mode, where=name)
     choice = Members.of(found, name)
     allowed = choice.object("allowed_tools")
     if allowed is not None:
-        mode = allowed.word("mode", _MODES) or Choosing.AUTO
+        mode = reading.word(allowed, "mode", _MODES) or Choosing.AUTO
         names = tuple(("", _chosen(tool)[0]) for tool in allowed.objects("tools"))
         return ToolChoice(mode, allowed=names, where=name)
     if name == "function_call" or choice.has("function") or choice.has("custom"):

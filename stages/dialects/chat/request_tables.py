@@ -8,6 +8,7 @@ rows that drop or refuse are for what this dialect cannot say.
 import re
 
 from pipeline.ladder import Row, Rule, table, top_level
+from pipeline.portable import PORTABLE
 from pipeline.turns import ORPHAN, UNANSWERED
 
 NAME = "chat"
@@ -92,6 +93,7 @@ WRITE = table(
     Row("tool_choice", _TRANSLATE, "tool_choice"),
     Row("parallel", _ACCEPT, "parallel_tool_calls"),
     Row("max_tokens", _ACCEPT, "max_completion_tokens"),
+    *PORTABLE,
     Row("max_tokens above the most", _DEGRADE, "the most", "the upstream takes no larger bound"),
     Row("max_tokens of zero", _REFUSE, reason="an answer of no tokens cannot be asked for"),
     Row("stop", _ACCEPT, "stop"),
@@ -116,6 +118,7 @@ WRITE = table(
     Row("cache_key", _ACCEPT, "prompt_cache_key"),
     Row("cache", _DROP, reason="a hint that changes no answer"),
     Row("service_tier", _ACCEPT, "service_tier"),
+    Row("service_tier above fast", _DEGRADE, "fast", "the fastest that there is"),
     Row("store", _ACCEPT, "store"),
     Row("stream", _ACCEPT, "stream"),
     Row("include_usage", _TRANSLATE, "stream_options.include_usage"),
@@ -132,6 +135,7 @@ WRITE = table(
     Row("part is_error", _DEGRADE, "a mark in the text", "a tool's result cannot say that it failed"),
     Row("turns.later instructions", _DEGRADE, "a user's text", "the upstream has instructions at the beginning only"),
     Row("turns.prefill", _DEGRADE, "a past turn", "the upstream may begin anew instead of going on", strict=_REFUSE),
+    Row("turns.none", _DEGRADE, "a user's turn of one dot", "there must be a turn", strict=_REFUSE),
     Row(UNANSWERED, _DEGRADE, "an empty result", "every call must have its result", strict=_REFUSE),
     Row(ORPHAN, _DEGRADE, "text", "every result must have its call", strict=_REFUSE),
     # tools

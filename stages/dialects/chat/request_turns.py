@@ -9,7 +9,7 @@ from pipeline.errors import ClientError
 from pipeline.events import ToolKind
 from pipeline.ladder import Loss, Reading
 from pipeline.limits import Limits
-from pipeline.media import from_url
+from pipeline.media import from_data, from_url
 from pipeline.members import Members
 from pipeline.request import (
     AudioPart,
@@ -80,9 +80,8 @@ class TurnReader:
         return turns
 
     def _turn(self, message: Members) -> tuple[Turn, bool]:
-        role = message.word("role", _ROLES)
-        if role is None:
-            raise ClientError(f"{message.path('role')}: is required")
+        message.need("role")
+        role = self.reading.word(message, "role", _ROLES) or Role.USER
         if message.text("role") in ("tool", "function"):
             return Turn(Role.USER, (self._result(message),), where=message.where), True
         if role is Role.ASSISTANT:
@@ -99,7 +98,8 @@ class TurnReader:
         if older:
             rest["extras"].pop("name", None)
         without = older or not message.has("tool_call_id")
-        call = self._made.pop(0) if without and self._made else self._id(message, "name" if older else "tool_call_id")
+        named = "name" if older else "tool_call_id"
+        call = self._made.pop(0) if without and self._made else message.call_id(named, self.limits)
         parts: list[ResultPart] = []
         for part in self._content(message):
             if not isinstance(part, ResultPart):
@@ -143,12 +143,12 @@ class TurnReader:
         rest = self.reading.rest(call, ("id", "type", "index", "function", "custom"), _EXTRA)
         if custom is not None:
             name, text = custom.need("name"), custom.text("input")
-            return ToolUsePart(self._id(call, "id"), name, text, ToolKind.CUSTOM, **rest)
+            return ToolUsePart(call.call_id("id", self.limits), name, text, ToolKind.CUSTOM, **rest)
         function = call.object("function")
         if function is None:
             raise ClientError(f"{call.path('function')}: is required")
         name = function.need("name")
-        made = self._id(call, "id") if call.has("id") else self._make(name)
+        made = call.call_id("id", self.limits) if call.has("id") else self._make(name)
         return ToolUsePart(made, name, _arguments(function), **rest)
 
     def _make(self, name: str) -> str:
@@ -156,12 +156,6 @@ class TurnReader:
         self._count += 1
         self._made.append(f"call_{self._count}_{name}")
         return self._made[-1]
-
-    def _id(self, members: Members, name: str) -> str:
-        found = members.need(name).strip()
-        if len(found) > self.limits.id_chars:
-            raise ClientError(f"{members.path(name)}: is longer than {self.limits.id_chars} characters")
-        return found
 
     def _content(self, message: Members) -> Iterator[Part]:
         """The parts of a message's content: a string, or parts."""
@@ -208,9 +202,7 @@ def _arguments(function: Members) -> str | Mapping[str, Any]:
 
 
 def _text(part: Members) -> TextPart:
-    if not isinstance(part.value.get("text"), str):
-        raise ClientError(f"{part.path('text')}: must be a string")
-    return TextPart(part.text("text"))
+    return TextPart(part.given("text"))
 
 
 def _refusal(part: Members) -> RefusalPart:
@@ -247,7 +239,7 @@ def _file(part: Members) -> DocumentPart:
     name = file.text("filename")
     if file.has("file_id"):
         return DocumentPart(Stored(file.need("file_id")), name)
-    return DocumentPart(from_url(file.need("file_data")), name)
+    return DocumentPart(from_data(file.need("file_data"), name), name)
 
 
 _READERS: Mapping[str, Callable[[Members], Part]] = {

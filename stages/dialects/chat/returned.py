@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from attrs import define, field
 
+from pipeline.change import patched
 from pipeline.dialect import NO_REQUEST, RequestFacts
 from pipeline.events import (
     AnnotationDelta,
@@ -35,6 +36,7 @@ from stages.dialects.chat.patch import (
     Json,
     NewCall,
     Spot,
+    declared,
     entries_with,
     finish_word,
     means,
@@ -213,9 +215,7 @@ class ChatReturner:
         if delta == spot.delta and not renamed:
             return self._held(frame, spot)
         self._changed = True
-        # what is said of the tokens would tell what they were
-        silent = {"logprobs": None} if respoken and "logprobs" in spot.choice else {}
-        return self._held(_frame({**said, **renamed, **spot.holding(delta, **silent)}), spot)
+        return self._held(_frame({**said, **renamed, **spot.holding(delta, **spot.silence(respoken))}), spot)
 
     def _anew(self, event: Event, frame: Origin | None) -> Sequence[Frame]:
         """An event that no frame made, or that is not to be told by its frame."""
@@ -274,9 +274,10 @@ class ChatReturner:
         for at in reversed(range(len(self._told))):
             said = said_in(self._told[at])
             if isinstance(usage := said.get("usage"), dict):
-                if usage_of(usage) != event.usage:
+                if (counted := usage_of(usage)) != event.usage:
                     self._changed = True
-                    self._told[at] = _frame({**said, "usage": {**usage, **usage_object(event.usage)}})
+                    usage = patched(usage, usage_object(counted), usage_object(event.usage))
+                    self._told[at] = _frame({**said, "usage": usage})
                 return
         if self._changed and self.facts.include_usage:
             self._told.append(_frame({**self._whose(), "choices": [], "usage": usage_object(event.usage)}))
@@ -303,8 +304,7 @@ class ChatReturner:
 
     def _kind(self, block: ToolUseBlock) -> Any:
         """What the client declared the tool as."""
-        tools = self.facts.map.tools.values()
-        return next((tool.kind for tool in tools if tool.name == block.name), block.kind)
+        return declared(block, self.facts)
 
     def _chunk(self, delta: Mapping[str, Any], finish: str | None = None) -> Frame:
         """A chunk of this message."""

@@ -5,6 +5,7 @@ from typing import Any
 
 from attrs import frozen
 
+from pipeline.change import Change
 from pipeline.dialect import RequestFacts, Returner
 from pipeline.events import Event, Frame, StreamError
 from pipeline.failure import answered
@@ -28,6 +29,7 @@ class Messages:
     name: str = "messages"
     path: str = "messages"
     sentinels: tuple[bytes, ...] = (DONE,)
+    told: tuple[str, ...] = ("anthropic-ratelimit-", "anthropic-organization-id", "anthropic-workspace-id")
 
     def facts(self, request: Mapping[str, Any]) -> RequestFacts:
         """What a client's request body says that the answer's stages need; what is odd in it counts as absent."""
@@ -71,6 +73,10 @@ class Messages:
         """The body of a whole answer."""
         return body.write(message, ledger)
 
+    def patch_body(self, change: Change, *, facts: RequestFacts, ledger: Ledger, limits: Limits) -> Mapping[str, Any]:
+        """A whole answer with what was changed in it: every member that nobody changed stays as it came."""
+        return body.patch(change, facts=facts, ledger=ledger, limits=limits)
+
     def read_error(self, status: int, answer: Any) -> StreamError:
         """The error that an upstream answered with."""
         return answered(status, answer, errors.error_in)
@@ -78,6 +84,10 @@ class Messages:
     def write_error(self, error: StreamError, status: int) -> tuple[int, Mapping[str, Any]]:
         """The status and the body of an error."""
         return errors.status_of(error, status), errors.error_body(error)
+
+    def keeps_error(self, body: Any, status: int) -> int:
+        """The status under which an error's body goes as it came to a client of this dialect; 0: it does not."""
+        return errors.keeps(body, status)
 
 
 DIALECT = Messages()

@@ -3,13 +3,15 @@
 import re
 from typing import Any
 
+from pipeline.change import Change, patched
 from pipeline.dialect import RequestFacts
 from pipeline.errors import UpstreamError
 from pipeline.events import StopReason, ToolKind, Usage
-from pipeline.jsontext import check_depth, exact, holds_object, loads, verbatim
+from pipeline.jsontext import as_written, check_depth, exact, holds_object, loads, verbatim
 from pipeline.ledger import Ledger
 from pipeline.limits import Limits
 from pipeline.message import Content, Message, Reasoning, RedactedReasoning, Refusal, Text, ToolUse, assemble
+from pipeline.word import word
 from stages.dialects.messages.encode import message_id
 from stages.dialects.messages.errors import error_in
 from stages.dialects.messages.normalize import MessagesNormalizer
@@ -38,6 +40,36 @@ def read(body: bytes, *, facts: RequestFacts, ledger: Ledger, limits: Limits) ->
     raise UpstreamError("the upstream's answer is neither a message nor an error", code="no_message")
 
 
+def patch(change: Change, *, facts: RequestFacts, ledger: Ledger, limits: Limits) -> dict[str, Any]:
+    """The body as it came, with what was changed in it; a block that is new is written as in any other answer."""
+    body = as_written(change.body)
+    told = body["content"]
+    blocks = [{"type": "text", "text": told}] if isinstance(told, str) else told if isinstance(told, list) else []
+    counts = [_count(block, facts, limits) for block in blocks]
+    content = []
+    for piece in change.pieces(counts):
+        if piece.at is None:
+            content += [block for one in piece.now if (block := _block(one, ledger)) is not None]
+        elif piece.now == piece.was:
+            content.append(blocks[piece.at])
+        else:
+            content.append(patched(blocks[piece.at], *(_block(one, ledger) or {} for (one,) in (piece.was, piece.now))))
+    return {**patched(body, _about(change.was), _about(change.now)), "content": content}
+
+
+def _count(block: Any, facts: RequestFacts, limits: Limits) -> int:
+    """How many contents are read of a block."""
+    normalizer = MessagesNormalizer(facts=facts, ledger=Ledger(), limits=limits)
+    return len(assemble(normalizer.whole({"content": [block]})).content)
+
+
+def _about(message: Message) -> dict[str, Any]:
+    """What a body says beside its content."""
+    usage = {} if message.usage is None else {"usage": counts_of(message.usage)}
+    end = {"stop_reason": message.stop_reason, "stop_sequence": message.stop_sequence}
+    return {"id": message.id, "model": message.model, **end, **usage}
+
+
 def write(message: Message, ledger: Ledger) -> dict[str, Any]:
     """The body of an answer: what a client makes of its stream. What Messages cannot show is recorded.
 
@@ -61,7 +93,7 @@ def _block(content: Content, ledger: Ledger) -> dict[str, Any] | None:
     if isinstance(content, Text | Refusal):
         block: dict[str, Any] = {"type": "text", "text": content.text}
         if isinstance(content, Text) and content.annotations:
-            citations = [note for note in content.annotations if note.get("type") in CITATIONS]
+            citations = [note for note in content.annotations if word(note.get("type")) in CITATIONS]
             if citations:
                 block["citations"] = citations
             if len(citations) < len(content.annotations):

@@ -132,6 +132,6 @@ class Content:
         """Input that no open call has."""
         if not text.strip():
             return
-        if not self._parts.get(self._key(key)):
+        if not any(isinstance(part, CallPart | HostedPart) for part in self._parts.get(self._key(key), ())):
             raise UpstreamError("a tool call's input came, and no call", code="nameless_tool_call")
-        self.writer.lose("input", "it came after the end of its call, or for no call")
+        self.writer.lose("input", "it came after the end of its call")

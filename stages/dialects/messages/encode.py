@@ -6,7 +6,8 @@ from typing import Any, Final
 
 from attrs import define, field
 
-from pipeline.errors import ErrorKind, PipelineError, StageError
+from pipeline.encoder import Encoder
+from pipeline.errors import PipelineError, StageError
 from pipeline.events import (
     AnnotationDelta,
     ArgumentsDelta,
@@ -32,8 +33,7 @@ from pipeline.events import (
     Usage,
 )
 from pipeline.jsontext import dumps
-from pipeline.ledger import Ledger
-from pipeline.stage import Stage
+from pipeline.word import word
 from stages.dialects.messages.errors import error_body
 from stages.dialects.messages.opaque import blob_of
 from stages.dialects.messages.usage import counts_of
@@ -63,7 +63,7 @@ PLAIN: dict[type[Block], type[Event]] = {
 
 
 @define
-class MessagesEncoder(Stage[Event, Frame]):
+class MessagesEncoder(Encoder):
     """The strictest form of a Messages stream, which every known client reads.
 
     One block at a time, indexes from 0 without gaps, a tool's input in deltas only, one `message_delta`, one terminal.
@@ -71,15 +71,10 @@ class MessagesEncoder(Stage[Event, Frame]):
     one was cut, and a client would run it.
     """
 
-    ledger: Ledger = field(factory=Ledger, kw_only=True)
-    ended: bool = field(init=False, default=False)
     _next: int = field(init=False, default=0)
     _open: BlockStart | None = field(init=False, default=None)
-    _source: int = field(init=False, default=-1)
-    """The open block as the events call it."""
-    _plain: Any = field(init=False, default=None)  # a class whose instances have `index` and `text`
-    """The class of its deltas, if they are written as they are, and what they begin with."""
     _begins: bytes = field(init=False, default=b"")
+    """What its plain deltas begin with."""
     _shown: bool = field(init=False, default=True)
     """The open block is written."""
 
@@ -95,16 +90,6 @@ class MessagesEncoder(Stage[Event, Frame]):
         except PipelineError as error:
             raise error.after(out) from error.__cause__
         return out
-
-    def receive_eof(self, cause: StreamError | None = None) -> Sequence[Frame]:
-        out: list[Frame] = []
-        if not self.ended:
-            cut = StreamError(ErrorKind.CUT, "the stream ended before its terminal", "stream_cut", True)
-            self._error(cause or cut, out)
-        return out
-
-    def idle(self) -> Sequence[Frame]:
-        return () if self.ended else (PING,)
 
     def _message_start(self, event: MessageStart, out: list[Frame]) -> None:
         _write("message_start", {"message": message_of(event)}, out)
@@ -164,7 +149,7 @@ class MessagesEncoder(Stage[Event, Frame]):
     def _annotation(self, event: AnnotationDelta, out: list[Frame]) -> None:
         if self._open is None or event.index != self._open.index:
             raise StageError(f"AnnotationDelta for block {event.index}, which is not open")
-        if event.annotation.get("type") in CITATIONS:
+        if word(event.annotation.get("type")) in CITATIONS:
             delta = {"type": "citations_delta", "citation": event.annotation}
             _write("content_block_delta", {"index": self._next, "delta": delta}, out)
             return

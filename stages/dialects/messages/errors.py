@@ -70,6 +70,13 @@ def error_body(error: StreamError) -> dict[str, Any]:
     return {"type": "error", "error": told}
 
 
+def keeps(body: Any, status: int) -> int:
+    """The status of a body that clients read as it came: an error with its type and message; else 0."""
+    error = body.get("error") if isinstance(body, dict) and body.get("type") == "error" else None
+    told = isinstance(error, dict) and isinstance(error.get("type"), str) and isinstance(error.get("message"), str)
+    return status if told else 0
+
+
 def status_of(error: StreamError, status: int) -> int:
     """The HTTP status of an error. `status` is the upstream's, 0 if it did not answer with one.
 

@@ -2,15 +2,12 @@
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from attrs import define, field
 
-from pipeline.dialect import NO_REQUEST, RequestFacts
-from pipeline.errors import ErrorKind, PipelineError
 from pipeline.events import (
     BlockStop,
-    Carry,
     Event,
     Frame,
     MessageDelta,
@@ -24,11 +21,8 @@ from pipeline.events import (
     Usage,
 )
 from pipeline.ids import CallIds
-from pipeline.jsontext import exact, is_whole, loads
-from pipeline.ledger import Ledger
-from pipeline.limits import DEFAULT_LIMITS, Limits
-from pipeline.payload import payloads
-from pipeline.stage import Stage
+from pipeline.jsontext import exact, is_whole
+from pipeline.normalizer import Normalizer
 from stages.dialects.messages.blocks import STAGE, SpokenPart, Writer
 from stages.dialects.messages.content import Content
 from stages.dialects.messages.errors import error_in
@@ -56,18 +50,18 @@ NO_FRAME: Final = Frame(b"")
 
 
 @define
-class MessagesNormalizer(Stage[Frame, Event]):
+class MessagesNormalizer(Normalizer):
     """A Messages stream in canonical events: a block for each of the upstream's, under an index of ours.
 
     Events are told by the `type` in their JSON, or by their name if that lacks. A block that begins with content has
-    it; a delta whose block never began, has ended or is of another kind begins one of its own. Every frame makes at
-    least one event. The stream ends with a terminal event; EOF before one is a cut, whatever was told of the end.
+    it; a delta whose block never began, has ended or is of another kind begins one of its own. The stream ends with a
+    terminal event; EOF before one is a cut, whatever was told of the end.
     """
 
-    facts: RequestFacts = field(default=NO_REQUEST, kw_only=True)
-    ledger: Ledger = field(factory=Ledger, kw_only=True)
-    limits: Limits = field(default=DEFAULT_LIMITS, kw_only=True)
-    ended: bool = field(init=False, default=False)
+    dialect: ClassVar[str] = NAME
+    stage: ClassVar[str] = STAGE
+    sentinel: ClassVar[bytes] = DONE
+
     _started: bool = field(init=False, default=False)
     _writer: Writer = field(init=False)
     _content: Content = field(init=False)
@@ -90,44 +84,17 @@ class MessagesNormalizer(Stage[Frame, Event]):
     def held(self) -> int:  # type: ignore[override]  # computed here, stored elsewhere
         return self._writer.held
 
-    def receive(self, items: Sequence[Frame]) -> Sequence[Event]:
-        out: list[Event] = []
-        try:
-            for frame in items:
-                if self.ended:
-                    break
-                try:
-                    event = loads(frame.data, self.limits.json_depth)
-                except ValueError:
-                    event = None
-                if event is not None and self._plain is not None and self._goes_on(event, self._plain, out):
-                    continue
-                made = len(out)
-                if event is None:
-                    self._no_json(frame, out)
-                else:
-                    self._event(event, frame, out)
-                if len(out) == made:
-                    out.append(Carry(NAME, frame))
-        except PipelineError as error:
-            raise error.after(out) from error.__cause__
-        return out
-
-    def receive_eof(self, cause: StreamError | None = None) -> Sequence[Event]:
-        out: list[Event] = []
-        if not self.ended:
-            cut = StreamError(ErrorKind.CUT, "the upstream ended before its terminal event", "stream_cut", True)
-            self._fail(cause or cut, out)
-        return out
-
     def whole(self, message: Mapping[str, Any]) -> Sequence[Event]:
         """The events of a message that came as a whole, by the same rules."""
         out: list[Event] = []
         self._message(message, NO_FRAME, out)
         return out
 
-    def _goes_on(self, event: Any, part: SpokenPart, out: list[Event]) -> bool:
-        """Take the way of nearly every event: more of the text that the last delta was of."""
+    def _goes_on(self, event: Any, frame: Frame, out: list[Event]) -> bool:
+        """More of the text that the last delta was of."""
+        part = self._plain
+        if part is None:
+            return False
         try:
             delta = event["delta"]
             if event["index"] != self._key or delta["type"] != self._kind or event["type"] != DELTA:
@@ -140,22 +107,15 @@ class MessagesNormalizer(Stage[Frame, Event]):
         part.go_on(text, out)
         return True
 
-    def _no_json(self, frame: Frame, out: list[Event]) -> None:
-        """A frame that is not one JSON text."""
-        data = frame.data.strip()
-        error = None if data.startswith(DONE) else error_in(data.decode("utf-8", "replace"), frame.name)
-        if error is not None:
-            self._fail(error, out)
-            return
-        events, end = payloads(data, DONE, STAGE, self.ledger)
-        for event in events:
-            if not self.ended:
-                self._event(event, frame, out)
-        if end and self._stop is not None and not self.ended:
+    def _error_in(self, payload: Any, name: bytes) -> StreamError | None:
+        return error_in(payload, name)
+
+    def _done(self, out: list[Event]) -> None:
+        if self._stop is not None:
             self.ledger.record(STAGE, "message_stop", "mended", "the stream ended with a sentinel instead")
             self._end(out)
 
-    def _event(self, event: Any, frame: Frame, out: list[Event]) -> None:
+    def _read(self, event: Any, frame: Frame, out: list[Event]) -> None:
         self._plain = None
         if not isinstance(event, dict):
             if (error := error_in(event, frame.name)) is not None:

@@ -23,6 +23,7 @@ from pipeline.request import (
     RefusalPart,
     Remote,
     RequestOptions,
+    ResultPart,
     Role,
     ServerPart,
     Source,
@@ -31,8 +32,8 @@ from pipeline.request import (
     ToolUsePart,
     Turn,
 )
-from pipeline.toolnames import CallIds, OfferedTool, ToolNames
-from pipeline.turns import instruction, only_text
+from pipeline.toolnames import OfferedTool, ToolNames, UpstreamIds
+from pipeline.turns import SOMETHING, instruction, only_text
 from stages.dialects.messages.opaque import block_of
 from stages.dialects.messages.request_tables import CACHE_MARKS, IMAGES, PDF
 
@@ -45,7 +46,7 @@ class BlockWriter:
 
     ladder: Ladder
     names: ToolNames
-    ids: CallIds
+    ids: UpstreamIds
     options: RequestOptions
     native: bool
     _marks: int = field(init=False, default=0)
@@ -61,18 +62,22 @@ class BlockWriter:
             if turn.name:
                 self.ladder.lose("turns.name", f"{turn.where}.name")
             role, blocks = self._message(turn)
-            if not blocks and not self.native:
+            if not blocks and (not self.native or turn.parts):
                 continue
             if out and out[-1]["role"] == role and role != "system" and not self.native:
                 out[-1]["content"].extend(blocks)
             else:
                 if not out and role != "user" and not self.native:
                     self.ladder.lose("turns.first", turn.where)
-                    out.append({"role": "user", "content": [{"type": "text", "text": "."}]})
+                    out.append({"role": "user", "content": [{"type": "text", "text": SOMETHING}]})
                 out.append(self.own(turn, {"role": role, "content": blocks}))
         for message in out:
             message["content"] = _content(message["content"])
         return out
+
+    def is_foreign(self, turn: Turn) -> bool:
+        """Whether thinking stands in a turn that no provider of this dialect made."""
+        return any(isinstance(part, ReasoningPart) and not _is_own(part) for part in turn.parts)
 
     def own(self, node: Node, written: JSON) -> JSON:
         """`written`, and what its piece of the request keeps besides."""
@@ -143,7 +148,7 @@ class BlockWriter:
             self.ladder.lose("part out of place", part.where)
 
     def _text(self, part: TextPart | RefusalPart) -> Iterator[JSON]:
-        if part.text or self.native:
+        if part.text.strip() or self.native:
             yield self.own(part, {"type": "text", "text": part.text})
         else:
             self.ladder.lose("part empty text", part.where)
@@ -194,13 +199,20 @@ class BlockWriter:
         return {} if isinstance(source, str) else self._source(source, "part document stored", part.where)
 
     def _result(self, part: ToolResultPart) -> JSON:
-        blocks = [block for piece in part.parts for block in self._given(piece)]
+        blocks = [block for piece in part.parts for block in self._found(piece)]
         result: JSON = {"type": "tool_result", "tool_use_id": self.ids.id(part.id)}
         if blocks or not self.native:
             result["content"] = _content(blocks)
         if part.is_error:
             result["is_error"] = True
         return self.own(part, result)
+
+    def _found(self, piece: ResultPart) -> Iterator[JSON]:
+        """The blocks of a piece of a result; it may be blank, and nothing is lost with an empty text."""
+        if not isinstance(piece, TextPart):
+            yield from self._given(piece)
+        elif piece.text or self.native:
+            yield self.own(piece, {"type": "text", "text": piece.text})
 
     def _call(self, part: ToolUsePart) -> JSON:
         tool = OfferedTool(part.name, part.namespace, part.kind, wrapped=part.kind is ToolKind.CUSTOM)
@@ -226,13 +238,11 @@ class BlockWriter:
 
     def _reasoning(self, part: ReasoningPart) -> Iterator[JSON]:
         """Reasoning goes back to the provider that sealed it, in this dialect as it came, else nowhere."""
-        if self.native and not envelope.is_sealed(part.opaque):
+        if self.native and _is_own(part):
             if part.redacted:
                 yield self.own(part, {"type": "redacted_thinking", "data": part.opaque})
-            elif part.opaque:
+            else:
                 yield self.own(part, {"type": "thinking", "thinking": part.text, "signature": part.opaque})
-            else:  # nobody signed it: it came from elsewhere, through us
-                self.ladder.lose("part reasoning", part.where)
             return
         sealed = envelope.open(part.opaque, upstream=self.options.upstream, text=part.text)
         piece = None if sealed is None else block_of(sealed.blob, part.text)
@@ -240,6 +250,11 @@ class BlockWriter:
             yield piece
         else:
             self.ladder.lose("part reasoning", part.where)
+
+
+def _is_own(part: ReasoningPart) -> bool:
+    """Whether it is as a provider of this dialect made it: not in an envelope of ours, nor without a signature."""
+    return not envelope.is_sealed(part.opaque) and bool(part.redacted or part.opaque)
 
 
 def _content(blocks: list[JSON]) -> str | list[JSON]:

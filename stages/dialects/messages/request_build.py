@@ -3,9 +3,11 @@
 from collections.abc import Sequence
 from typing import Any
 
+from pipeline.builder import Builder
 from pipeline.effort import OFF, budget_of_effort, effort_of, effort_under, is_off
 from pipeline.events import ToolKind
-from pipeline.ladder import Ladder, Rule
+from pipeline.given import is_as_given, replaced, route_changes
+from pipeline.ladder import Ladder
 from pipeline.ledger import Ledger
 from pipeline.limits import DEFAULT_LIMITS, Limits
 from pipeline.request import (
@@ -25,13 +27,13 @@ from pipeline.toolnames import (
     NOTHING,
     WRAPPED_SCHEMA,
     BuiltRequest,
-    CallIds,
     OfferedTool,
     ToolNames,
+    UpstreamIds,
     description_of,
     wrapped_description,
 )
-from pipeline.turns import bind
+from pipeline.turns import SOMETHING, bind, distinct
 from stages.dialects.messages.request_blocks import JSON, BlockWriter
 from stages.dialects.messages.request_tables import (
     BARRED,
@@ -39,6 +41,7 @@ from stages.dialects.messages.request_tables import (
     LEAST_BUDGET,
     NAME,
     NAME_CHARS,
+    READ,
     STAGE,
     WRITE,
 )
@@ -46,12 +49,8 @@ from stages.dialects.messages.request_tables import (
 _ABSENT = ("seed", "frequency_penalty", "presence_penalty", "logit_bias", "logprobs", "cache_key", "verbosity")
 _MODES = {Choosing.AUTO: "auto", Choosing.ANY: "any", Choosing.NONE: "none", Choosing.ONE: "tool"}
 _EFFORTS = {"minimal": "low"}
-_TIERS = {"default": "standard_only"}
+_TIERS = {"default": "standard_only", **dict.fromkeys(("auto", "scale", "priority", "fast", "ultrafast"), "auto")}
 _JSON_ONLY = "Answer with one JSON object and nothing else."
-
-
-_DEMANDS = (Choosing.ANY, Choosing.ONE)
-"""The choices that ask for a call."""
 
 
 def build(
@@ -64,25 +63,18 @@ def build(
     return _Builder(request, Ladder(STAGE, WRITE, ledger, options.strict), options).build()
 
 
-class _Builder:
+class _Builder(Builder):
     """Builds one body."""
 
     def __init__(self, request: Request, ladder: Ladder, options: RequestOptions) -> None:
-        self.request = request
-        self.ladder = ladder
-        self.options = options
-        self.native = request.dialect == NAME
+        super().__init__(request, ladder, options, NAME)
         self.names = ToolNames(MANY, NOTHING) if self.native else ToolNames(NAME_CHARS, BARRED)
-        self.ids = CallIds(MANY, NOTHING) if self.native else CallIds(ID_CHARS, BARRED)
+        self.ids = UpstreamIds(MANY, NOTHING) if self.native else UpstreamIds(ID_CHARS, BARRED)
         self.writer = BlockWriter(ladder, self.names, self.ids, options, self.native)
 
     def build(self) -> BuiltRequest:
         """The body and its map."""
-        request = self.request
-        if not self.native:
-            self.ladder.settle(request.losses)
-        body: JSON = {**request.extras, **(request.private if self.native else {})}
-        body["model"] = self.options.model or request.model
+        body = self._begun()
         tools = self._tools()
         self._conversation(body)
         self._bounds(body)
@@ -92,18 +84,25 @@ class _Builder:
         if tools:
             body["tools"] = tools
             self._choice(body)
-        elif not self.native and request.tool_choice is not None and request.tool_choice.mode in _DEMANDS:
+        elif not self.native and self._demands_a_call:
             self._lose("tool_choice", "tool_choice hosted")
         self._account(body)
-        if request.stream:
-            body["stream"] = True
-        return BuiltRequest(body, self.names.map(self.ids))
+        return self._built(body, READ, self._changed())
 
-    def _lose(self, member: str, row: str = "") -> Rule:
-        return self.ladder.lose(row or member, self.request.path(member))
+    def _changed(self) -> set[str]:
+        """The members that are not as they came, also toward this same dialect."""
+        reasoning = ("thinking", "output_config", "max_tokens")
+        changed = route_changes(
+            self.request, self.options, bounds=("max_tokens",), sampling=SAMPLING, reasoning=reasoning
+        )
+        return changed | {"messages"}
 
     def _conversation(self, body: JSON) -> None:
         request = self.request
+        if self.native and request.given is not None and is_as_given(request):
+            anew = {turn.where: self.writer.messages([turn]) for turn in request.turns if self.writer.is_foreign(turn)}
+            body["messages"] = replaced(request.given.body["messages"], anew)
+            return
         system, turns = (request.system, request.turns) if self.native else request.instructions()
         blocks = self.writer.system(system)
         if request.output is not None and request.output.kind is OutputKind.JSON:
@@ -112,7 +111,10 @@ class _Builder:
         if blocks:
             plain = len(blocks) == 1 and set(blocks[0]) == {"type", "text"}
             body["system"] = blocks[0]["text"] if plain else blocks
-        body["messages"] = self.writer.messages(turns if self.native else bind(turns, self.ladder))
+        body["messages"] = self.writer.messages(turns if self.native else distinct(bind(turns, self.ladder)))
+        if not body["messages"]:
+            self._lose("turns", "turns.none")
+            body["messages"] = [{"role": "user", "content": SOMETHING}]
 
     def _tools(self) -> list[JSON]:
         choice = self.request.tool_choice
@@ -178,10 +180,8 @@ class _Builder:
 
     def _bounds(self, body: JSON) -> None:
         request = self.request
-        bound = request.bound(self.options.most_tokens)
+        bound = self._bound()
         body["max_tokens"] = self.options.max_tokens if bound is None else bound
-        if bound != request.max_tokens:
-            self._lose("max_tokens", "max_tokens above the most")
         stop = [text for text in request.stop if text.strip() or self.native]
         if len(stop) != len(request.stop):
             self._lose("stop", "stop of blanks")
@@ -269,8 +269,10 @@ class _Builder:
             body["cache_control"] = mark
         if request.store:
             self._lose("store")
-        if request.service_tier is not None:
-            body["service_tier"] = _TIERS.get(request.service_tier, "auto")
+        if request.service_tier in _TIERS:
+            body["service_tier"] = _TIERS[request.service_tier]
+        elif request.service_tier is not None:
+            self._lose("service_tier", "service_tier of another kind")
 
 
 def _config(body: JSON) -> JSON:
@@ -289,8 +291,9 @@ def _search(search: WebSearch) -> JSON:
 
 def _in_tool_loop(messages: Sequence[Any]) -> bool:
     """Whether the last message answers calls of a turn that does not begin with thinking."""
-    said = [message["content"] for message in messages if message["role"] == "assistant"]
-    last = messages[-1]["content"] if messages else ""
+    said = [message.get("content") for message in messages if message["role"] == "assistant"]
+    last = messages[-1].get("content") if messages else ""
     if not said or not isinstance(last, list) or not any(block["type"] == "tool_result" for block in last):
         return False
-    return not isinstance(said[-1], list) or said[-1][0]["type"] not in ("thinking", "redacted_thinking")
+    begun = said[-1][:1] if isinstance(said[-1], list) else ()
+    return not any(block["type"] in ("thinking", "redacted_thinking") for block in begun)

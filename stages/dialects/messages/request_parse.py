@@ -14,6 +14,7 @@ from pipeline.members import Members
 from pipeline.request import (
     Choosing,
     FunctionTool,
+    Given,
     OutputFormat,
     OutputKind,
     Reasoning,
@@ -54,7 +55,7 @@ def parse(body: Mapping[str, Any], *, ledger: Ledger, limits: Limits = DEFAULT_L
     rest["private"].update({name: body[name] for name in _KEPT if body.get(name) is not None})
     turns = _turns(members, reading, limits)
     choice, parallel = _tool_choice(members, reading)
-    return Request(
+    request = Request(
         dialect=NAME,
         model=members.need("model"),
         turns=turns,
@@ -68,10 +69,10 @@ def parse(body: Mapping[str, Any], *, ledger: Ledger, limits: Limits = DEFAULT_L
         top_p=members.number("top_p"),
         top_k=members.integer("top_k"),
         reasoning=_reasoning(members, reading),
-        output=_output(members),
+        output=_output(members, reading),
         user=_user(members),
         cache=cache(members),
-        service_tier=members.word("service_tier", _TIERS),
+        service_tier=reading.word(members, "service_tier", _TIERS),
         stream=members.flag("stream") is True,
         include_usage=True,
         private=rest["private"],
@@ -79,6 +80,7 @@ def parse(body: Mapping[str, Any], *, ledger: Ledger, limits: Limits = DEFAULT_L
         losses=tuple(reading.losses),
         paths=_PATHS,
     )
+    return evolve(request, given=Given(body, request))
 
 
 _PATHS = {
@@ -95,9 +97,8 @@ def _turns(members: Members, reading: Reading, limits: Limits) -> tuple[Turn, ..
         raise ClientError("messages: is required, and not empty")
     turns = []
     for message in found:
-        role = message.word("role", _ROLES)
-        if role is None:
-            raise ClientError(f"{message.path('role')}: is required")
+        message.need("role")
+        role = reading.word(message, "role", _ROLES) or Role.USER
         own = {name: f"messages[].{name}" for name in ("output_config", "clear_at")}
         rest = reading.rest(message, ("role", "content"), own)
         turns.append(Turn(role, content(message, reading, limits), **rest))
@@ -108,7 +109,7 @@ def _system(members: Members, reading: Reading, limits: Limits) -> tuple[Turn, .
     parts = content(members, reading, limits, "system")
     for part in parts:
         if not isinstance(part, TextPart):
-            raise ClientError(f"{part.where}.type: must be text")
+            reading.refuse(f"{part.where}.type", "must be text")
     return (Turn(Role.SYSTEM, parts, where="system"),) if parts else ()
 
 
@@ -180,9 +181,8 @@ def _tool_choice(members: Members, reading: Reading) -> tuple[ToolChoice | None,
     choice = members.object("tool_choice")
     if choice is None:
         return None, None
-    mode = choice.word("type", _CHOICES)
-    if mode is None:
-        raise ClientError("tool_choice.type: is required")
+    choice.need("type")
+    mode = reading.word(choice, "type", _CHOICES) or Choosing.AUTO
     name = choice.need("name") if mode is Choosing.ONE else ""
     single = choice.flag("disable_parallel_tool_use")
     rest = reading.rest(choice, ("type", "name", "disable_parallel_tool_use"), {})
@@ -191,7 +191,7 @@ def _tool_choice(members: Members, reading: Reading) -> tuple[ToolChoice | None,
 
 def _reasoning(members: Members, reading: Reading) -> Reasoning | None:
     config = members.object("output_config")
-    effort = "" if config is None else config.word("effort", _EFFORTS) or ""
+    effort = "" if config is None else reading.word(config, "effort", _EFFORTS) or ""
     if config is not None and config.has("task_budget"):
         reading.lose("output_config.task_budget", "output_config.task_budget")
     thinking = members.object("thinking")
@@ -213,13 +213,14 @@ def _reasoning(members: Members, reading: Reading) -> Reasoning | None:
 _SUMMARIES = {"summarized": "auto", "updates": "auto", "omitted": "omitted"}
 
 
-def _output(members: Members) -> OutputFormat | None:
+def _output(members: Members, reading: Reading) -> OutputFormat | None:
     config = members.object("output_config")
     found = (config and config.object("format")) or members.object("output_format")
     if found is None:
         return None
     if found.need("type") != "json_schema":
-        raise ClientError(f"{found.path('type')}: must be json_schema")
+        reading.refuse(found.path("type"), "must be json_schema")
+        return None
     schema = found.object("schema")
     if schema is None:
         raise ClientError(f"{found.path('schema')}: is required")

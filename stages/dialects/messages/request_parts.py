@@ -7,7 +7,7 @@ from attrs import evolve
 
 from pipeline.errors import ClientError
 from pipeline.jsontext import dumps
-from pipeline.ladder import Loss, Reading
+from pipeline.ladder import Loss, Reading, Row, Rule
 from pipeline.limits import Limits
 from pipeline.members import Members
 from pipeline.request import (
@@ -27,6 +27,9 @@ from pipeline.request import (
     ToolUsePart,
 )
 from stages.dialects.messages.request_tables import BLOCK_OWN, ROW_OF_BLOCK
+
+_SOURCES = ("base64", "url", "file")
+_DOCUMENT_SOURCES = (*_SOURCES, "text", "content")
 
 
 def content(members: Members, reading: Reading, limits: Limits, name: str = "content") -> tuple[Part, ...]:
@@ -61,25 +64,28 @@ def cache(members: Members) -> CacheHint | None:
 
 
 def _text(members: Members, reading: Reading, limits: Limits) -> TextPart:
-    if not isinstance(members.value.get("text"), str):
-        raise ClientError(f"{members.path('text')}: must be a string")
+    text = members.given("text")
     rest = reading.rest(members, ("type", "text", "cache_control"), BLOCK_OWN)
-    return TextPart(members.text("text"), cache=cache(members), **rest)
+    return TextPart(text, cache=cache(members), **rest)
 
 
-def _image(members: Members, reading: Reading, limits: Limits) -> ImagePart:
+def _image(members: Members, reading: Reading, limits: Limits) -> ImagePart | ServerPart:
     rest = reading.rest(members, ("type", "source", "cache_control"), BLOCK_OWN)
     source = members.object("source")
     if source is None:
         raise ClientError(f"{members.path('source')}: is required")
+    if source.need("type") not in _SOURCES:
+        return _unknown(members, source, _SOURCES)
     return ImagePart(_source(source), cache=cache(members), **rest)
 
 
-def _document(members: Members, reading: Reading, limits: Limits) -> DocumentPart:
+def _document(members: Members, reading: Reading, limits: Limits) -> DocumentPart | ServerPart:
     rest = reading.rest(members, ("type", "source", "title", "context", "citations", "cache_control"), {})
     source = members.object("source")
     if source is None:
         raise ClientError(f"{members.path('source')}: is required")
+    if source.need("type") not in _DOCUMENT_SOURCES:
+        return _unknown(members, source, _DOCUMENT_SOURCES)
     citations = members.object("citations")
     return DocumentPart(
         _document_source(source, reading, limits),
@@ -104,11 +110,13 @@ def _source(source: Members) -> Source:
     kind = source.need("type")
     if kind == "base64":
         return Inline(source.need("media_type"), source.text("data"))
-    if kind == "url":
-        return Remote(source.need("url"))
-    if kind == "file":
-        return Stored(source.need("file_id"))
-    raise ClientError(f"{source.path('type')}: unknown source, must be one of base64, url, file, text, content")
+    return Remote(source.need("url")) if kind == "url" else Stored(source.need("file_id"))
+
+
+def _unknown(members: Members, source: Members, known: tuple[str, ...]) -> ServerPart:
+    """A block whose source nobody here knows: it is kept whole."""
+    row = Row("source of unknown type", Rule.REFUSE, reason=f"unknown source, must be one of {', '.join(known)}")
+    return ServerPart(members.value, Loss(source.path("type"), row), where=members.where)
 
 
 def _thinking(members: Members, reading: Reading, limits: Limits) -> ReasoningPart:
@@ -127,7 +135,7 @@ def _tool_use(members: Members, reading: Reading, limits: Limits) -> ToolUsePart
     if given is not None and not isinstance(given, Mapping):
         raise ClientError(f"{members.path('input')}: must be an object")
     return ToolUsePart(
-        call_id(members, "id", limits),
+        members.call_id("id", limits),
         members.need("name"),
         {} if given is None else given,
         cache=cache(members),
@@ -138,7 +146,7 @@ def _tool_use(members: Members, reading: Reading, limits: Limits) -> ToolUsePart
 def _tool_result(members: Members, reading: Reading, limits: Limits) -> ToolResultPart:
     rest = reading.rest(members, ("type", "tool_use_id", "content", "is_error", "cache_control"), BLOCK_OWN)
     return ToolResultPart(
-        call_id(members, "tool_use_id", limits),
+        members.call_id("tool_use_id", limits),
         _held(members, reading, limits, "a tool's result"),
         members.flag("is_error") is True,
         cache=cache(members),
@@ -154,14 +162,6 @@ def _held(members: Members, reading: Reading, limits: Limits, holder: str) -> tu
             raise ClientError(f"{part.where}.type: cannot stand in {holder}")
         parts.append(part)
     return tuple(parts)
-
-
-def call_id(members: Members, name: str, limits: Limits) -> str:
-    """The id of a tool call."""
-    found = members.need(name).strip()
-    if len(found) > limits.id_chars:
-        raise ClientError(f"{members.path(name)}: is longer than {limits.id_chars} characters")
-    return found
 
 
 def _shown(kind: str, members: Members) -> str:

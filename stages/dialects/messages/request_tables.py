@@ -9,6 +9,7 @@ import re
 
 from pipeline.errors import ErrorKind
 from pipeline.ladder import Row, Rule, table, top_level
+from pipeline.portable import PORTABLE
 from pipeline.turns import ORPHAN, UNANSWERED
 
 NAME = "messages"
@@ -170,6 +171,7 @@ WRITE = table(
     Row("tool_choice", _TRANSLATE, "tool_choice"),
     Row("parallel", _TRANSLATE, "tool_choice.disable_parallel_tool_use"),
     Row("max_tokens", _ACCEPT, "max_tokens"),
+    *PORTABLE,
     Row("max_tokens above the most", _DEGRADE, "the most", "the upstream takes no larger bound"),
     Row("stop", _TRANSLATE, "stop_sequences"),
     Row("stop of blanks", _DROP, reason="a stop sequence must hold more than blanks", strict=_REFUSE),
@@ -197,6 +199,7 @@ WRITE = table(
     Row("cache_key", _DROP, reason=HINT),
     Row("cache", _ACCEPT, "cache_control"),
     Row("service_tier", _TRANSLATE, "service_tier"),
+    Row("service_tier of another kind", _DROP, reason="there is no tier like it"),
     Row("store", _DROP, reason="nothing is kept"),
     Row("stream", _ACCEPT, "stream"),
     # parts
@@ -212,6 +215,7 @@ WRITE = table(
     Row("part audio", _REFUSE, reason="sound cannot be sent"),
     Row("part out of place", _DROP, reason="it cannot stand in a turn of this role", strict=_REFUSE),
     Row("part arguments", _DEGRADE, "an object that holds them", "arguments must be a JSON object", strict=_REFUSE),
+    Row("turns.none", _DEGRADE, "a user's turn of one dot", "there must be a turn", strict=_REFUSE),
     Row(UNANSWERED, _DEGRADE, "an empty result", "every call must have its result", strict=_REFUSE),
     Row(ORPHAN, _DEGRADE, "text", "every result must have its call", strict=_REFUSE),
     # tools

@@ -3,9 +3,10 @@
 from collections.abc import Mapping
 from typing import Any
 
-from attrs import frozen
+from attrs import evolve, frozen
 
-from pipeline.dialect import RequestFacts, Returner
+from pipeline.change import Change
+from pipeline.dialect import RequestFacts, Returner, ShownReasoning, ToldLimit
 from pipeline.errors import UpstreamError
 from pipeline.events import Event, Frame, StreamError
 from pipeline.failure import answered
@@ -16,8 +17,8 @@ from pipeline.message import Message
 from pipeline.request import Request, RequestOptions
 from pipeline.stage import Stage
 from pipeline.toolnames import BuiltRequest, RequestMap
-from stages.dialects.responses import body, errors, request
-from stages.dialects.responses.encode import ResponsesEncoder
+from stages.dialects.responses import body, errors, patch, request
+from stages.dialects.responses.encode import ResponsesEncoder, ShowReasoning
 from stages.dialects.responses.normalize import DONE, ResponsesNormalizer
 from stages.dialects.responses.offered import callable_tools, echo_of, offered_tools
 from stages.dialects.responses.returned import ResponsesReturner
@@ -30,6 +31,19 @@ class Responses:
     name: str = "responses"
     path: str = "responses"
     sentinels: tuple[bytes, ...] = (DONE,)
+    told: tuple[str, ...] = (
+        "openai-organization",
+        "openai-processing-ms",
+        "openai-version",
+        "x-codex-",
+        "x-models-etag",
+    )
+    reasoning: ShowReasoning = ShowReasoning.SUMMARY
+    limit: ToldLimit = "incomplete"
+
+    def worded(self, *, reasoning: ShownReasoning, limit: ToldLimit) -> "Responses":
+        """This dialect, with another API's reasoning, and what a limit ended, told so."""
+        return evolve(self, reasoning=ShowReasoning(reasoning), limit=limit)
 
     def facts(self, request: Mapping[str, Any]) -> RequestFacts:
         """What a client's request body says that the answer's stages need; what is odd in it counts as absent."""
@@ -60,7 +74,7 @@ class Responses:
 
     def encoder(self, *, facts: RequestFacts, ledger: Ledger, limits: Limits) -> Stage[Event, Frame]:
         """Fresh, for one stream of answers in this dialect."""
-        return ResponsesEncoder(facts=facts, ledger=ledger)
+        return ResponsesEncoder(facts=facts, ledger=ledger, reasoning=self.reasoning, limit=self.limit)
 
     def returner(self, *, facts: RequestFacts, ledger: Ledger, limits: Limits) -> Returner:
         """Fresh, for one stream that goes to a client of this dialect."""
@@ -76,7 +90,12 @@ class Responses:
 
     def write_body(self, message: Message, *, facts: RequestFacts, ledger: Ledger) -> Mapping[str, Any]:
         """The body of a whole answer."""
-        return body.write(message, facts=facts, ledger=ledger)
+        encoder = ResponsesEncoder(facts=facts, ledger=ledger, reasoning=self.reasoning, limit=self.limit)
+        return body.written(message, encoder)
+
+    def patch_body(self, change: Change, *, facts: RequestFacts, ledger: Ledger, limits: Limits) -> Mapping[str, Any]:
+        """A whole answer with what was changed in it: every member that nobody changed stays as it came."""
+        return patch.patch(change, facts=facts, ledger=ledger, limits=limits)
 
     def read_error(self, status: int, answer: Any) -> StreamError:
         """The error that an upstream answered with."""
@@ -85,6 +104,10 @@ class Responses:
     def write_error(self, error: StreamError, status: int) -> tuple[int, Mapping[str, Any]]:
         """The status and the body of an error."""
         return errors.status_of(error, status), errors.error_body(error)
+
+    def keeps_error(self, body: Any, status: int) -> int:
+        """The status under which an error's body goes as it came to a client of this dialect; 0: it does not."""
+        return errors.keeps(body, status)
 
 
 DIALECT = Responses()

@@ -29,6 +29,10 @@ def read(
 
 def write(message: Message, *, facts: RequestFacts = NO_REQUEST, ledger: Ledger | None = None) -> dict[str, Any]:
     """The whole answer that a message is: the response that the stream of it would end with."""
-    encoder = ResponsesEncoder(facts=facts, ledger=Ledger() if ledger is None else ledger)
+    return written(message, ResponsesEncoder(facts=facts, ledger=Ledger() if ledger is None else ledger))
+
+
+def written(message: Message, encoder: ResponsesEncoder) -> dict[str, Any]:
+    """The same, as a fresh encoder writes it."""
     encoder.receive([*disassemble(message)])
     return encoder.response

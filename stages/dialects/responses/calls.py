@@ -9,6 +9,7 @@ from pipeline.arguments import Arguments
 from pipeline.errors import ErrorKind, LimitExceeded, UpstreamError
 from pipeline.events import ArgumentsDelta, Event, ToolKind, ToolUseBlock
 from pipeline.jsontext import dumps, exact, is_object, size_of
+from pipeline.word import word
 from stages.dialects.responses.items import CUT_STATUSES, Item
 from stages.dialects.responses.voice import Said, Voice
 
@@ -71,7 +72,7 @@ class CallItem(Item):
     def done(self, item: Mapping[str, Any], out: list[Event]) -> None:
         """It ends if it is whole, and told to be; else the end of the message settles it."""
         self.ended = True
-        status, whole = item.get("status"), self._text(item)
+        status, whole = word(item.get("status")), self._text(item)
         self._cut = status in CUT_STATUSES
         if self._cut or self.voice.index < 0 or not whole:
             return  # what was cut, or is not told whole, may still be told more

@@ -8,8 +8,9 @@ from typing import Any, Final
 
 from attrs import define, field
 
-from pipeline.dialect import NO_REQUEST, RequestFacts
-from pipeline.errors import ErrorKind, PipelineError, StageError
+from pipeline.dialect import NO_REQUEST, RequestFacts, ToldLimit
+from pipeline.encoder import Encoder
+from pipeline.errors import PipelineError, StageError
 from pipeline.events import (
     AnnotationDelta,
     ArgumentsDelta,
@@ -36,10 +37,9 @@ from pipeline.events import (
     Usage,
 )
 from pipeline.freeform import Unwrapped, Wrapped
-from pipeline.ledger import Ledger
 from pipeline.message import final_usage
-from pipeline.stage import Stage
 from pipeline.toolnames import OfferedTool
+from pipeline.word import word
 from stages.dialects.responses.errors import failed_error
 from stages.dialects.responses.items import NAME
 from stages.dialects.responses.opaque import BLOB, item_of
@@ -98,7 +98,7 @@ class ShowReasoning(StrEnum):
 
 
 @define
-class ResponsesEncoder(Stage[Event, Frame]):
+class ResponsesEncoder(Encoder):
     """The strictest form of a Responses stream, which every known client reads.
 
     Every event of the full sequence, numbered without a gap; ids that stay the same; an item's whole at its end, and
@@ -108,10 +108,10 @@ class ResponsesEncoder(Stage[Event, Frame]):
     """
 
     facts: RequestFacts = field(default=NO_REQUEST, kw_only=True)
-    ledger: Ledger = field(factory=Ledger, kw_only=True)
     reasoning: ShowReasoning = field(default=ShowReasoning.SUMMARY, kw_only=True)
+    limit: ToldLimit = field(default="incomplete", kw_only=True)
+    """What an answer is called that a limit or a filter ended, if no call was cut."""
     clock: Callable[[], float] = field(default=time.time, kw_only=True)
-    ended: bool = field(init=False, default=False)
     response: Json = field(init=False, factory=dict)
     """The response as the terminal tells it; empty before."""
     _wire: Wire = field(init=False, factory=Wire)
@@ -129,17 +129,15 @@ class ResponsesEncoder(Stage[Event, Frame]):
     _last: tuple[Written, bool] | None = field(init=False, default=None)
     """A message whose end is still to be told, and whether its block was whole."""
     _end: MessageDelta | None = field(init=False, default=None)
-    _plain: type[Event] | None = field(init=False, default=None)
-    """The class of the deltas that `_plain_item` can take as they are, and the index of their block."""
-    _plain_index: int = field(init=False, default=-1)
     _plain_item: Written | None = field(init=False, default=None)
+    """What takes the text of deltas like the last one."""
 
     def receive(self, items: Sequence[Event]) -> Sequence[Frame]:
         out: list[Frame] = []
         try:
             for event in items:
                 kind = type(event)
-                if kind is self._plain and event.index == self._plain_index:  # type: ignore[attr-defined]  # a delta
+                if kind is self._plain and event.index == self._source:  # type: ignore[attr-defined]  # a delta
                     if text := event.text:  # type: ignore[attr-defined]  # it has both
                         self._plain_item.more(text, out)  # type: ignore[union-attr]  # it is set with the class
                 elif not self.ended and (step := _STEPS.get(kind)) is not None:
@@ -149,20 +147,6 @@ class ResponsesEncoder(Stage[Event, Frame]):
                     step(self, event, out)
         except PipelineError as error:
             raise error.after(out) from error.__cause__
-        return out
-
-    def receive_eof(self, cause: StreamError | None = None) -> Sequence[Frame]:
-        out: list[Frame] = []
-        if not self.ended:
-            end = cause or StreamError(ErrorKind.CUT, "the stream ended before its terminal", "stream_cut", True)
-            self._end_last(end, out)
-            self._error(end, out)
-        return out
-
-    def idle(self) -> Sequence[Frame]:
-        out: list[Frame] = []
-        if not self.ended:
-            self._ping(Ping(), out)
         return out
 
     def _message_start(self, event: MessageStart, out: list[Frame]) -> None:
@@ -262,7 +246,7 @@ class ResponsesEncoder(Stage[Event, Frame]):
                 self._remember(event, item)
 
     def _remember(self, event: BlockDelta, item: Written) -> None:
-        self._plain, self._plain_index, self._plain_item = type(event), event.index, item
+        self._plain, self._source, self._plain_item = type(event), event.index, item
 
     def _signature(self, event: SignatureDelta, out: list[Frame]) -> None:
         item = self._open(event)
@@ -310,7 +294,11 @@ class ResponsesEncoder(Stage[Event, Frame]):
             item.close(out, complete=complete and not cut)
 
     def _why(self, end: MessageDelta) -> str | None:
-        """Why a response that ends so is incomplete; None if it is not."""
+        """Why a response that ends so is incomplete; None if it is not, or is not called so."""
+        return None if self.limit == "completed" and not self._cut else self._limit_of(end)
+
+    def _limit_of(self, end: MessageDelta) -> str | None:
+        """What ended it short of its end, if anything did."""
         said = end.stop_reason is StopReason.REFUSAL and self._refused and not self._cut
         return None if said else INCOMPLETE.get(end.stop_reason)
 
@@ -320,6 +308,8 @@ class ResponsesEncoder(Stage[Event, Frame]):
     def _message_stop(self, event: MessageStop, out: list[Frame]) -> None:
         end = self._end or MessageDelta(StopReason.END_TURN)
         reason = self._why(end)
+        if reason is None and self._limit_of(end) is not None:
+            self.ledger.record(STAGE, "stop reason", "translated", "the route calls what a limit ended completed")
         if (lost := UNSAID.get(end.stop_reason)) is not None:
             self.ledger.record(STAGE, "stop reason", "translated", lost)
         counts = final_usage(self._first, end.usage, self.facts.usage)
@@ -330,6 +320,7 @@ class ResponsesEncoder(Stage[Event, Frame]):
             self._terminal("incomplete", out, usage=usage, incomplete_details={"reason": reason})
 
     def _error(self, event: StreamError, out: list[Frame]) -> None:
+        self._end_last(event, out)
         if self._base is None:
             self._begin("", "", None, out)
         for item in self._blocks.values():
@@ -351,10 +342,10 @@ class ResponsesEncoder(Stage[Event, Frame]):
 
 def flat_note(annotation: Mapping[str, Any]) -> Json | None:
     """An annotation in the form that Responses has, or None if it has none. Some APIs nest its members by its type."""
-    kind = annotation.get("type")
+    kind = word(annotation.get("type"))
     if kind not in NOTES:
         return None
-    inner = annotation.get(str(kind))
+    inner = annotation.get(kind)
     return {"type": kind, **inner} if isinstance(inner, dict) else dict(annotation)
 
 

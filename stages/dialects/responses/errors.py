@@ -6,7 +6,7 @@ from typing import Any
 
 from pipeline.errors import STATUS, ErrorKind
 from pipeline.events import StreamError
-from pipeline.failure import code_of, failure
+from pipeline.failure import code_of, failure, is_told
 
 IMAGE_CODES = (
     "invalid_image",
@@ -148,9 +148,16 @@ def error_body(error: StreamError) -> dict[str, Any]:
     """The body of an HTTP error. The provider's own code stands in it unless that says another class."""
     kind = TYPES.get(error.kind, "server_error")
     code = code_of(error, BODY_CODES, KINDS)
-    return {
-        "error": {"message": error.message or "the upstream failed", "type": kind, "param": None, "code": code or None}
-    }
+    message = error.message or "the upstream failed"
+    return {"error": {"message": message, "type": kind, "param": error.param or None, "code": code or None}}
+
+
+def keeps(body: Any, status: int) -> int:
+    """The status of a body that clients read as it came: a whole error object, or, under a success, a response that
+    says itself how it stands; else 0."""
+    if isinstance(body, dict) and body.get("object") == "response" and isinstance(body.get("output"), list):
+        return 200 if isinstance(body.get("status"), str) else 0
+    return status if is_told(body) else 0
 
 
 def status_of(error: StreamError, status: int) -> int:

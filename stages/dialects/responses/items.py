@@ -26,6 +26,7 @@ from pipeline.ids import CallIds
 from pipeline.ledger import Ledger
 from pipeline.limits import Limits
 from pipeline.toolnames import NO_MAP, RequestMap
+from pipeline.word import word
 from stages.dialects.responses.opaque import JOINT, parts_of, proof_of
 from stages.dialects.responses.voice import Said, Voice
 
@@ -87,7 +88,7 @@ class Item(ABC):
     def done(self, item: Mapping[str, Any], out: list[Event]) -> None:
         """The server said that it is done."""
         self.ended = True
-        self.end(out, complete=item.get("status") not in CUT_STATUSES)
+        self.end(out, complete=word(item.get("status")) not in CUT_STATUSES)
 
     def settle(self, out: list[Event], *, complete: bool) -> None:
         """At the end of the message: what nothing more was told of is as it was announced."""

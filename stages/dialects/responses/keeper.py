@@ -18,6 +18,7 @@ from pipeline.events import (
 from pipeline.ledger import Ledger
 from stages.dialects.responses.kept import (
     DELTA,
+    DONE,
     EVENTS,
     OF_PARTS,
     PART,
@@ -116,6 +117,10 @@ class Keeper:
         self._known |= {key: kept for key in (theirs, name) if isinstance(key, int | str)}
         return kept
 
+    def leave(self, said: Json) -> None:
+        """The item that an event announces is told nowhere."""
+        self._leave(self._keep(said, _object(said.get("item")) or {"id": said.get("item_id")}, ()))
+
     def _leave(self, kept: Kept) -> None:
         """It is told nowhere: what comes behind it moves up."""
         kept.gone = self.moved = True
@@ -143,6 +148,8 @@ class Keeper:
         part = _object(said.get("part"))
         words = words or OF_PARTS.get(str(part.get("type")))
         kept = self.of(said)
+        if kept is None and words is not None and step in (DONE, PART_DONE) and self.missed and not spoken(events):
+            return None  # its text was left out, and nothing else was told of it
         if kept is None and words is not None:
             kept = self._keep(said, {"id": said.get("item_id"), **ITEMS[words.type]}, events)
         if kept is not None:

@@ -5,8 +5,10 @@ from typing import Any, Final
 
 from attrs import define, field
 
-from pipeline.events import Event, Frame
+from pipeline.change import reparted
+from pipeline.events import BlockDelta, BlockStart, BlockStop, Event, Frame
 from pipeline.jsontext import dumps, loads, whole_text
+from pipeline.message import Content, Message, disassemble
 from stages.dialects.responses.encode import ResponsesEncoder
 from stages.dialects.responses.written import (
     ARGUMENTS,
@@ -171,6 +173,13 @@ class NewItems(ResponsesEncoder):
         self._blocks.clear()
         return out
 
+    def whole(self, contents: Sequence[Content]) -> list[Json]:
+        """Items that hold these contents, told whole."""
+        known = len(self._items)
+        blocks = disassemble(Message("", "", tuple(contents)))
+        self.receive([event for event in blocks if isinstance(event, BlockStart | BlockDelta | BlockStop)])
+        return [item.final for item in self._items[known:] if item.final is not None]
+
     @property
     def next_place(self) -> int:
         """The place behind the last of them."""
@@ -187,6 +196,10 @@ class NewItems(ResponsesEncoder):
     def holds(self, index: int) -> bool:
         """Whether a block is of one of them, and open."""
         return index in self._blocks
+
+    def _id(self, prefix: str) -> str:
+        """An id that no item of the server's has, even if its ids are made as ours are."""
+        return f"{ResponsesEncoder._id(self, prefix)}_new"
 
     def _place(self, item: Written) -> None:
         if item.place < 0:
@@ -206,6 +219,19 @@ def restated_part(text: Text, part: Any, rest: str, *, doubted: bool) -> Any:
         return part
     whole = text.whole(told, rest, doubted=doubted)
     return part if whole == told else {**part, text.words.member: whole, **silent(part)}
+
+
+def respoken(parts: Sequence[Any], words: Words, text: str, joint: str = "") -> list[Any]:
+    """The parts of an item with another text in those of a kind; one that says nothing any more is left out."""
+    spoken = [at for at, part in enumerate(parts) if isinstance(part, dict) and isinstance(part.get(words.member), str)]
+    new = dict(zip(spoken, reparted([parts[at][words.member] for at in spoken], text, joint), strict=True))
+    out: list[Any] = []
+    for at, part in enumerate(parts):
+        if at not in new:
+            out.append(part)
+        elif (now := new[at]) is not None:
+            out.append(restated_part(Text(words, pieces=[now], changed=True), part, "", doubted=False))
+    return out
 
 
 def silent(said: Mapping[str, Any]) -> Json:

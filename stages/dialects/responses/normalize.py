@@ -1,19 +1,15 @@
 """A Responses stream, of any server, as canonical events."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from attrs import define, field
 
-from pipeline.dialect import NO_REQUEST, RequestFacts
-from pipeline.errors import ErrorKind, PipelineError
-from pipeline.events import Carry, Event, Frame, MessageDelta, MessageStart, MessageStop, Ping, StopReason, StreamError
+from pipeline.events import Event, Frame, MessageDelta, MessageStart, MessageStop, Ping, StopReason, StreamError
 from pipeline.ids import CallIds
-from pipeline.jsontext import is_whole, loads
-from pipeline.ledger import Ledger
-from pipeline.limits import DEFAULT_LIMITS, Limits
-from pipeline.payload import payloads
-from pipeline.stage import Stage
+from pipeline.jsontext import is_whole
+from pipeline.normalizer import Normalizer
+from pipeline.word import word
 from stages.dialects.responses.calls import CALL_KINDS, CallItem
 from stages.dialects.responses.errors import error_in, failed, unfinished
 from stages.dialects.responses.items import NAME, STAGE, MessageItem, ReasoningItem, Writer
@@ -50,18 +46,18 @@ UNFINISHED: Final = frozenset({"queued", "in_progress"})
 
 
 @define
-class ResponsesNormalizer(Stage[Frame, Event]):
+class ResponsesNormalizer(Normalizer):
     """A Responses stream in canonical events: every item its own blocks, which may overlap.
 
     Events are told by the `type` in their JSON alone. What deltas have not said is taken from whatever tells it later
-    (`*.done`, the item when it is done, the response at the end), once. Every frame makes at least one event. The
-    stream ends with a terminal event; EOF before one is a cut.
+    (`*.done`, the item when it is done, the response at the end), once. The stream ends with a terminal event; EOF
+    before one is a cut.
     """
 
-    facts: RequestFacts = field(default=NO_REQUEST, kw_only=True)
-    ledger: Ledger = field(factory=Ledger, kw_only=True)
-    limits: Limits = field(default=DEFAULT_LIMITS, kw_only=True)
-    ended: bool = field(init=False, default=False)
+    dialect: ClassVar[str] = NAME
+    stage: ClassVar[str] = STAGE
+    sentinel: ClassVar[bytes] = DONE
+
     _started: bool = field(init=False, default=False)
     _writer: Writer = field(init=False)
     _output: Output = field(init=False)
@@ -79,48 +75,20 @@ class ResponsesNormalizer(Stage[Frame, Event]):
     def held(self) -> int:  # type: ignore[override]  # computed here, stored elsewhere
         return self._writer.held
 
-    def receive(self, items: Sequence[Frame]) -> Sequence[Event]:
-        out: list[Event] = []
-        try:
-            for frame in items:
-                if self.ended:
-                    break
-                try:
-                    event = loads(frame.data, self.limits.json_depth)
-                except ValueError:
-                    event = None
-                if event is not None and self._key is not None and self._goes_on(event, out):
-                    continue
-                made = len(out)
-                if event is None:
-                    self._no_json(frame, out)
-                else:
-                    self._event(event, frame, out)
-                if len(out) == made:
-                    out.append(Carry(NAME, frame))
-        except PipelineError as error:
-            raise error.after(out) from error.__cause__
-        return out
-
-    def receive_eof(self, cause: StreamError | None = None) -> Sequence[Event]:
-        out: list[Event] = []
-        if not self.ended:
-            cut = StreamError(ErrorKind.CUT, "the upstream ended before its terminal event", "stream_cut", True)
-            self._fail(cause or cut, out)
-        return out
-
     def whole(self, response: Mapping[str, Any]) -> Sequence[Event]:
         """The events of a response that came as a whole, by the same rules."""
         out: list[Event] = []
         self._alone(response, out)
         return out
 
-    def _goes_on(self, event: Any, out: list[Event]) -> bool:
-        """Take the way of nearly every event: more of the text that the last delta was of."""
+    def _goes_on(self, event: Any, frame: Frame, out: list[Event]) -> bool:
+        """More of the text that the last delta was of."""
         voice, said = self._voice, self._said
+        if self._key is None or voice is None or said is None:
+            return False
         try:
             text = event["delta"]
-            if voice is None or said is None or _key(event) != self._key or event.get("logprobs"):
+            if _key(event) != self._key or event.get("logprobs"):
                 return False
             if not text or not (text.isascii() or is_whole(text)) or voice.halves.odd:
                 return False
@@ -130,19 +98,10 @@ class ResponsesNormalizer(Stage[Frame, Event]):
         out.append(voice.make(voice.index, text))
         return True
 
-    def _no_json(self, frame: Frame, out: list[Event]) -> None:
-        """A frame that is not one JSON text. A sentinel says nothing: the terminal event does."""
-        data = frame.data.strip()
-        error = None if data.startswith(DONE) else error_in(data.decode("utf-8", "replace"), frame.name)
-        if error is not None:
-            self._fail(error, out)
-            return
-        events, _ = payloads(data, DONE, STAGE, self.ledger)
-        for event in events:
-            if not self.ended:
-                self._event(event, frame, out)
+    def _error_in(self, payload: Any, name: bytes) -> StreamError | None:
+        return error_in(payload, name)
 
-    def _event(self, event: Any, frame: Frame, out: list[Event]) -> None:
+    def _read(self, event: Any, frame: Frame, out: list[Event]) -> None:
         self._key = None
         kind = _string(event, "type") if isinstance(event, dict) else ""
         if (step := _STEPS.get(kind)) is not None:
@@ -203,7 +162,7 @@ class ResponsesNormalizer(Stage[Frame, Event]):
         part = event.get("part", event)
         if not isinstance(part, dict):
             return
-        if part.get("type") in REASONING_PARTS:
+        if word(part.get("type")) in REASONING_PARTS:
             item = self._output.about(ReasoningItem, event)
             item.part_done("content", _part(event), _string(part, "text"), out)
         else:

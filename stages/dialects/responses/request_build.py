@@ -2,9 +2,14 @@
 
 from typing import Any
 
+from attrs import evolve
+
+from pipeline import envelope
+from pipeline.builder import Builder
 from pipeline.effort import OFF, effort_under, is_off
 from pipeline.events import ToolKind
-from pipeline.ladder import Ladder, Rule
+from pipeline.given import is_as_given, replaced, route_changes
+from pipeline.ladder import Ladder
 from pipeline.ledger import Ledger
 from pipeline.limits import DEFAULT_LIMITS, Limits
 from pipeline.request import (
@@ -14,16 +19,20 @@ from pipeline.request import (
     FunctionTool,
     OutputFormat,
     OutputKind,
+    ReasoningPart,
     Request,
     RequestOptions,
+    Role,
     ServerTool,
+    TextPart,
     Tool,
     ToolChoice,
     ToolUsePart,
+    Turn,
     WebSearch,
 )
-from pipeline.toolnames import BuiltRequest, CallIds, OfferedTool, ToolNames
-from pipeline.turns import bind
+from pipeline.toolnames import BuiltRequest, OfferedTool, ToolNames, UpstreamIds
+from pipeline.turns import SOMETHING, bind
 from stages.dialects.responses.request_items import JSON, ItemWriter
 from stages.dialects.responses.request_tables import (
     ANY_ID,
@@ -32,6 +41,7 @@ from stages.dialects.responses.request_tables import (
     LEAST_TOKENS,
     NAME,
     NAME_CHARS,
+    READ,
     STAGE,
     USER_CHARS,
     WRITE,
@@ -53,52 +63,68 @@ def build(
     return _Builder(request, Ladder(STAGE, WRITE, ledger, options.strict), options).build()
 
 
-class _Builder:
+class _Builder(Builder):
     """Builds one body."""
 
     def __init__(self, request: Request, ladder: Ladder, options: RequestOptions) -> None:
-        self.request = request
-        self.ladder = ladder
-        self.options = options
-        self.native = request.dialect == NAME
+        super().__init__(request, ladder, options, NAME)
         self.names = ToolNames(NAME_CHARS, BARRED)
-        self.ids = CallIds(ID_CHARS, ANY_ID)
+        self.ids = UpstreamIds(ID_CHARS, ANY_ID)
+        self.anew: set[str] = set()
 
     def build(self) -> BuiltRequest:
         """The body and its map."""
-        request = self.request
-        if not self.native:
-            self.ladder.settle(request.losses)
-        body: JSON = {**request.extras, **(request.private if self.native else {})}
-        body["model"] = self.options.model or request.model
+        body = self._begun()
         tools = self._tools()
         self._conversation(body)
         if tools:
             body["tools"] = tools
         if tools or self.native:
             self._choice(body)
-        elif request.tool_choice is not None and request.tool_choice.mode in (Choosing.ANY, Choosing.ONE):
+        elif self._demands_a_call:
             self._lose("tool_choice", "tool_choice hosted")
         self._bounds(body)
         self._reasoning(body)
         self._text(body)
         self._account(body)
-        if request.stream:
-            body["stream"] = True
-        return BuiltRequest(body, self.names.map(self.ids))
+        return self._built(body, READ, self._changed())
 
-    def _lose(self, member: str, row: str = "") -> Rule:
-        return self.ladder.lose(row or member, self.request.path(member))
+    def _changed(self) -> set[str]:
+        """The members that are not as they came, also toward this same dialect."""
+        changed = route_changes(
+            self.request,
+            self.options,
+            bounds=("max_output_tokens",),
+            sampling=("temperature", "top_p"),
+            reasoning=("reasoning", "include"),
+        )
+        return changed | self.anew
 
     def _conversation(self, body: JSON) -> None:
         request = self.request
         system, turns = (request.system, request.turns) if self.native else request.instructions()
         kinds = {part.id: part.kind for part in request.parts() if isinstance(part, ToolUsePart)}
         writer = ItemWriter(self.ladder, self.names, self.ids, self.options, self.native, kinds)
+        if self.native and request.given is not None and is_as_given(request):
+            anew = {
+                part.where: writer.items([evolve(turn, parts=(part,))])
+                for turn in turns
+                for part in turn.parts
+                if isinstance(part, ReasoningPart) and envelope.is_sealed(part.opaque)
+            }
+            if anew:
+                body["input"] = replaced(request.given.body["input"], anew)
+                self.anew = {"input"}
+            return
+        if not turns:  # instructions alone are no input
+            system, turns = (), system
         if text := "\n\n".join(text for turn in system if (text := writer.instructions(turn))):
             body["instructions"] = text
         turns = turns if self.native else tuple(bind(turns, self.ladder))
         body["input"] = items = writer.items(turns)
+        if not items and not self.native:
+            self._lose("turns", "turns.none")
+            items.extend(writer.items([Turn(Role.USER, (TextPart(SOMETHING),))]))
         if not self.native and items and items[-1].get("role") == "assistant":
             self.ladder.lose("turns.prefill", turns[-1].where)
 
@@ -172,13 +198,11 @@ class _Builder:
 
     def _bounds(self, body: JSON) -> None:
         request = self.request
-        bound = request.bound(self.options.most_tokens)
+        bound = self._bound()
         if bound is not None:
             body["max_output_tokens"] = bound
             if bound == 0 and not self.native:
                 self._lose("max_tokens", "max_tokens of zero")
-            if bound != request.max_tokens:
-                self._lose("max_tokens", "max_tokens above the most")
             if bound < LEAST_TOKENS and not self.native:
                 self._lose("max_tokens", "max_tokens below sixteen")
                 body["max_output_tokens"] = LEAST_TOKENS

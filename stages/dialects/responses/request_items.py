@@ -32,7 +32,7 @@ from pipeline.request import (
     ToolUsePart,
     Turn,
 )
-from pipeline.toolnames import CallIds, OfferedTool, ToolNames
+from pipeline.toolnames import OfferedTool, ToolNames, UpstreamIds
 from pipeline.turns import ERROR_PREFIX, document_text, only_text
 
 JSON = dict[str, Any]
@@ -44,7 +44,7 @@ class ItemWriter:
 
     ladder: Ladder
     names: ToolNames
-    ids: CallIds
+    ids: UpstreamIds
     options: RequestOptions
     native: bool
     kinds: Mapping[str, ToolKind]
@@ -173,6 +173,9 @@ class ItemWriter:
         said: list[JSON] = []
         item: object = None
         for part in (*turn.parts, None):
+            reasoned = list(self._reasoning(part)) if isinstance(part, ReasoningPart) else []
+            if isinstance(part, ReasoningPart) and not reasoned:
+                continue  # what it parted is together
             mine = part.private.get("item") if part is not None else None
             if said and (not self._is_said(part) or mine is not item):
                 out.append(self._message(said, item, before + len(out)))
@@ -185,7 +188,7 @@ class ItemWriter:
             elif isinstance(part, ToolUsePart):
                 out.append(self._call(part))
             elif isinstance(part, ReasoningPart):
-                out.extend(self._reasoning(part))
+                out.extend(reasoned)
             elif isinstance(part, ServerPart):
                 (out if self._is_item(part) else said).extend(self._beside(part))
             elif part is not None:

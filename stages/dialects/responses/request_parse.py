@@ -16,6 +16,7 @@ from pipeline.request import (
     Choosing,
     CustomTool,
     FunctionTool,
+    Given,
     Grammar,
     OutputFormat,
     OutputKind,
@@ -55,14 +56,14 @@ def parse(body: Mapping[str, Any], *, ledger: Ledger, limits: Limits = DEFAULT_L
         raise ClientError("input: is required, and not empty")
     tools = _Tools(reading)
     text = members.object("text")
-    return Request(
+    request = Request(
         dialect=NAME,
         model=members.text("model") if members.has("prompt") else members.need("model"),
         system=_instructions(members),
         turns=tuple(turns),
         tools=tools.read(members, reader.late_tools),
         namespaces=tools.namespaces,
-        tool_choice=_tool_choice(members),
+        tool_choice=_tool_choice(members, reading),
         parallel=members.flag("parallel_tool_calls"),
         max_tokens=members.integer("max_output_tokens"),
         temperature=members.number("temperature"),
@@ -86,6 +87,7 @@ def parse(body: Mapping[str, Any], *, ledger: Ledger, limits: Limits = DEFAULT_L
             "user": "safety_identifier" if members.has("safety_identifier") else "user",
         },
     )
+    return evolve(request, given=Given(body, request))
 
 
 _PATHS = {
@@ -114,7 +116,7 @@ def _reasoning(members: Members, reading: Reading) -> Reasoning | None:
     if found is None:
         return None
     effort = found.text("effort")
-    summary = found.word("summary", _SUMMARIES) or found.word("generate_summary", _SUMMARIES) or ""
+    summary = reading.word(found, "summary", _SUMMARIES) or reading.word(found, "generate_summary", _SUMMARIES) or ""
     own = {name: f"reasoning.{name}" for name in ("context", "mode")}
     rest = reading.rest(found, ("effort", "summary", "generate_summary"), own)
     return Reasoning(None, effort if effort in WORDS else "", None, summary, **rest)
@@ -124,9 +126,10 @@ def _output(text: Members, reading: Reading) -> OutputFormat | None:
     found = text.object("format")
     if found is None:
         return None
-    kind = found.word("type", _FORMATS)
+    found.need("type")
+    kind = reading.word(found, "type", _FORMATS)
     if kind is None:
-        raise ClientError(f"{found.path('type')}: is required")
+        return None
     rest = reading.rest(found, ("type", "name", "schema", "strict", "description"), {})
     schema = found.object("schema")
     return OutputFormat(
@@ -206,18 +209,18 @@ def _search(tool: Members) -> WebSearch:
     )
 
 
-def _tool_choice(members: Members) -> ToolChoice | None:
+def _tool_choice(members: Members, reading: Reading) -> ToolChoice | None:
     found = members.value.get("tool_choice")
     if found is None:
         return None
     if isinstance(found, str):
-        mode = members.word("tool_choice", _MODES)
+        mode = reading.word(members, "tool_choice", _MODES)
         return None if mode is None else ToolChoice(mode, where="tool_choice")
     choice = Members.of(found, "tool_choice")
     kind = choice.need("type")
     raw = {"tool_choice": choice.value}
     if kind == "allowed_tools":
-        mode = choice.word("mode", _MODES) or Choosing.AUTO
+        mode = reading.word(choice, "mode", _MODES) or Choosing.AUTO
         names = tuple(_named(tool) for tool in choice.objects("tools") if tool.has("name"))
         return ToolChoice(mode, allowed=names, private=raw, where="tool_choice")
     if kind in ("function", "custom"):

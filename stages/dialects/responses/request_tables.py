@@ -8,6 +8,7 @@ rows that drop or refuse are for what this dialect cannot say.
 import re
 
 from pipeline.ladder import Row, Rule, table, top_level
+from pipeline.portable import PORTABLE
 from pipeline.turns import ORPHAN, UNANSWERED
 
 NAME = "responses"
@@ -174,6 +175,7 @@ WRITE = table(
     Row("tool_choice", _TRANSLATE, "tool_choice"),
     Row("parallel", _ACCEPT, "parallel_tool_calls"),
     Row("max_tokens", _ACCEPT, "max_output_tokens"),
+    *PORTABLE,
     Row("max_tokens above the most", _DEGRADE, "the most", "the upstream takes no larger bound"),
     Row("max_tokens of zero", _REFUSE, reason="an answer of no tokens cannot be asked for"),
     Row("max_tokens below sixteen", _DEGRADE, "16", "the least that can be asked for"),
@@ -210,6 +212,7 @@ WRITE = table(
     Row("part out of place", _DROP, reason="it cannot stand in a turn of this role", strict=_REFUSE),
     Row("part is_error", _DEGRADE, "a mark in the text", "a tool's result cannot say that it failed"),
     Row("turns.prefill", _DEGRADE, "a past turn", "the upstream may begin anew instead of going on", strict=_REFUSE),
+    Row("turns.none", _DEGRADE, "a user's turn of one dot", "there must be a turn", strict=_REFUSE),
     Row(UNANSWERED, _DEGRADE, "an empty result", "every call must have its result", strict=_REFUSE),
     Row(ORPHAN, _DEGRADE, "text", "every result must have its call", strict=_REFUSE),
     # tools

@@ -9,7 +9,7 @@ from pipeline.errors import ClientError
 from pipeline.events import ToolKind
 from pipeline.ladder import Loss, Reading
 from pipeline.limits import Limits
-from pipeline.media import from_url
+from pipeline.media import from_data, from_url
 from pipeline.members import Members
 from pipeline.request import (
     AudioPart,
@@ -69,7 +69,7 @@ class ItemReader:
         return self._turns
 
     def _item(self, item: Members) -> None:
-        kind = item.text("type", "message")
+        kind = item.text("type", "message" if item.has("role") or not item.has("id") else "item_reference")
         if kind == "message":
             self._message(item)
         elif kind in _RESULT_KIND:
@@ -92,9 +92,8 @@ class ItemReader:
             self._open = role
 
     def _message(self, item: Members) -> None:
-        role = item.word("role", _ROLES)
-        if role is None:
-            raise ClientError(f"{item.path('role')}: is required")
+        item.need("role")
+        role = self.reading.word(item, "role", _ROLES) or Role.USER
         rest = self.reading.rest(item, ("type", "role", "content", "id", "status", "phase"), {})
         item_own = item.but("type", "role", "content")
         if role is not Role.ASSISTANT:
@@ -138,7 +137,7 @@ class ItemReader:
                 raise ClientError(f"{part.where}.type: cannot stand in a tool's result")
             parts.append(part)
         found = tuple(parts)
-        return ToolResultPart(self._id(item), unmarked(found), marked(found), kind, **rest)
+        return ToolResultPart(item.call_id("call_id", self.limits), unmarked(found), marked(found), kind, **rest)
 
     def _call(self, item: Members, kind: ToolKind, member: str) -> ToolUsePart:
         known = ("type", "call_id", "name", "namespace", "id", "status", member)
@@ -149,7 +148,7 @@ class ItemReader:
             rest["private"]["namespace"], namespace = namespace, ""
         found = item.value.get(member)
         arguments = found if isinstance(found, Mapping) else item.text(member)
-        return ToolUsePart(self._id(item), item.need("name"), arguments, kind, namespace, **rest)
+        return ToolUsePart(item.call_id("call_id", self.limits), item.need("name"), arguments, kind, namespace, **rest)
 
     def _reasoning(self, item: Members) -> ReasoningPart:
         summary = [part.text("text") for part in item.objects("summary")]
@@ -170,12 +169,6 @@ class ItemReader:
             self.late_tools.extend((tool, f"{item.path('tools')}[{at}]") for at, tool in enumerate(item.list("tools")))
         return ServerPart(item.value, self.reading.loss(f"input[] {kind}", item.where), where=item.where)
 
-    def _id(self, item: Members) -> str:
-        found = item.need("call_id").strip()
-        if len(found) > self.limits.id_chars:
-            raise ClientError(f"{item.path('call_id')}: is longer than {self.limits.id_chars} characters")
-        return found
-
 
 def _role_of(kind: str) -> Role:
     """Whose item it is that only this dialect has."""
@@ -185,9 +178,7 @@ def _role_of(kind: str) -> Role:
 
 
 def _text(part: Members) -> TextPart:
-    if not isinstance(part.value.get("text"), str):
-        raise ClientError(f"{part.path('text')}: must be a string")
-    return TextPart(part.text("text"))
+    return TextPart(part.given("text"))
 
 
 def _refusal(part: Members) -> RefusalPart:
@@ -203,7 +194,8 @@ def _file(part: Members) -> DocumentPart:
     name = part.text("filename")
     if part.has("file_id"):
         return DocumentPart(Stored(part.need("file_id")), name)
-    return DocumentPart(from_url(part.text("file_url") or part.need("file_data")), name)
+    url = part.text("file_url")
+    return DocumentPart(from_url(url) if url else from_data(part.need("file_data"), name), name)
 
 
 def _audio(part: Members) -> AudioPart:

@@ -23,12 +23,12 @@ from pipeline.events import (
 from pipeline.jsontext import dumps
 from pipeline.ledger import Ledger
 from pipeline.message import final_usage
-from stages.dialects.responses.encode import INCOMPLETE
 from stages.dialects.responses.errors import failed_error
-from stages.dialects.responses.keeper import ITEM_DONE, TEXTS, WORDS, Keeper, spoken, spot_of
+from stages.dialects.responses.keeper import ADDED, ITEM_DONE, TEXTS, WORDS, Keeper, spoken, spot_of
 from stages.dialects.responses.kept import (
     DELTA,
     EVENTS,
+    PART,
     Kept,
     NewItems,
     framed,
@@ -36,8 +36,9 @@ from stages.dialects.responses.kept import (
     said_in,
 )
 from stages.dialects.responses.normalize import LIFE, TERMINALS
+from stages.dialects.responses.patch import ended, renamed, status_of
 from stages.dialects.responses.usage import usage_object
-from stages.dialects.responses.written import Json
+from stages.dialects.responses.written import OUTPUT_TEXT, Json
 
 SPEAKING: Final = ("message", "reasoning")
 """The items that are ended before an error. A call is not, nor is the work of a tool that the provider runs."""
@@ -51,7 +52,8 @@ class ResponsesReturner:
 
     From the first change on, frames are numbered anew, and items placed anew once one was put in. A frame that was
     changed keeps every member that nobody changed; what repeats it (the ends of a text, of its part, of its item, the
-    terminal) is restated from what was really told.
+    terminal) is restated from what was really told. A message is announced with the first that it says: if all of it
+    was left out, it is told nowhere.
     """
 
     facts: RequestFacts = field(default=NO_REQUEST, kw_only=True)
@@ -68,6 +70,10 @@ class ResponsesReturner:
     """What was changed of it."""
     _keeper: Keeper = field(init=False)
     _new: NewItems = field(init=False)
+    _waiting: list[tuple[Origin, Json, Sequence[Event]]] = field(init=False, factory=list)
+    """What announces a message, and its first part, which has said nothing yet."""
+    _emptied: bool = field(init=False, default=False)
+    """Some of what came behind that was left out."""
     _parted: int = field(init=False, default=-1)
     """The frame of which a part was written."""
     _retold: bool = field(init=False, default=False)
@@ -87,7 +93,7 @@ class ResponsesReturner:
 
     def passes(self, frame: Origin, event: Event) -> bool:
         """More of a text goes back while nothing was changed; note is taken of it, since it is repeated later."""
-        if self._changed:
+        if self._changed or self._waiting:
             return False
         if not self._keeper.passes(said_in(frame)):
             return False
@@ -98,12 +104,19 @@ class ResponsesReturner:
         """Frames were left out."""
         self._change()
         self._keeper.missed = True
+        self._emptied = bool(self._waiting)
 
     def unchanged(self, frame: Origin, events: Sequence[Event]) -> Sequence[Frame]:
         """A frame goes back as it came, but for its number and place, and what it repeats."""
         said = {} if self._over or not frame.data else said_in(frame)
         self._over = self._over or isinstance(events[-1], MessageStop | StreamError)
-        return self._back(frame, said, self._told(said, events, events)) if said else (frame,)
+        if not said:
+            return (frame,)
+        out = self._announced(said, events)
+        if self._waits(said):
+            self._waiting.append((frame, said, events))
+            return out
+        return [*out, *self._back(frame, said, self._told(said, events, events))]
 
     def changed(self, frame: Origin | None, events: Sequence[Event]) -> Sequence[Frame]:
         """What is left of a frame is written with its other members, what no frame made is written anew."""
@@ -113,9 +126,12 @@ class ResponsesReturner:
             return [written for event in events for written in self._anew(event)]
         out: list[Frame] = []
         left = [event for event in events if not self._put(event, said, out)]
-        if not left:
-            return out
         kind, known = said.get("type"), self._keeper.of(said) is not None
+        if not left:
+            self._retold = self._retold or (kind == ITEM_DONE and not known)
+            self._emptied = self._emptied or (bool(self._waiting) and self._awaits(said))
+            return [*out, *self._announced(said, ())] if self._emptied else out
+        out += self._announced(said, left)
         if kind in TERMINALS:
             return [*out, *self._last_frame(frame, said, left)]
         whole = kind == ITEM_DONE and not known and spoken(left) != spoken(frame.made)
@@ -131,6 +147,7 @@ class ResponsesReturner:
         self._change()
         self._over = True
         out = [] if self._response is not None else [*self._anew(MessageStart("", ""))]
+        out += self._announced({}, ())
         cut = self._new.cut(self._number, self._keeper.next)
         self._number += len(cut)
         out += cut
@@ -145,6 +162,40 @@ class ResponsesReturner:
             return (COMMENT,)
         self._change()
         return (self._write("keepalive", {}),)
+
+    def _waits(self, said: Json) -> bool:
+        """Whether this says no more than that there is a message: it is told with its first text, if it has one."""
+        kind, item, part = said.get("type"), said.get("item"), said.get("part")
+        if kind == ADDED:
+            return isinstance(item, dict) and item.get("type") == "message"
+        if EVENTS.get(str(kind), ("",))[0] != PART or not isinstance(part, dict):
+            return False
+        new = part.get("type") == OUTPUT_TEXT.type and self._keeper.of(said) is None
+        return self._awaits(said) if self._waiting else new
+
+    def _awaits(self, said: Json) -> bool:
+        """Whether an event is of the message that waits."""
+        return said.get("output_index") == self._waiting[0][1].get("output_index")
+
+    def _announced(self, said: Json, events: Sequence[Event]) -> list[Frame]:
+        """What waits, if it is told before `said`. A message of which all was left out is told nowhere."""
+        if not self._waiting:
+            return []
+        mine = self._awaits(said) and said.get("type") != ADDED
+        if mine and self._waits(said):
+            return []
+        waiting, emptied = self._waiting, self._emptied
+        if emptied and not (mine and spoken(events)):
+            if mine or said.get("type") in (ADDED, *TERMINALS):
+                self._waiting, self._emptied = [], False
+                self._keeper.leave(waiting[0][1])
+            return []
+        self._waiting, self._emptied = [], False
+        return [
+            written
+            for frame, told, made in waiting
+            for written in self._back(frame, told, self._told(told, made, made))
+        ]
 
     def _change(self) -> None:
         """Something is changed: from here on frames are numbered anew."""
@@ -185,8 +236,7 @@ class ResponsesReturner:
     def _life(self, said: Json, made: Sequence[Event], events: Sequence[Event]) -> Json:
         for was, now in zip(made, events, strict=False):
             if isinstance(was, MessageStart) and isinstance(now, MessageStart):
-                self._named |= {"id": now.id} if now.id != was.id else {}
-                self._named |= {"model": now.model} if now.model != was.model else {}
+                self._named |= renamed(was, now)
         if not isinstance(response := said.get("response"), dict):
             return said
         self._response = {**response, **self._named}
@@ -197,8 +247,8 @@ class ResponsesReturner:
         """The terminal, or a part of it: what only it would tell is told before it, if that was changed."""
         content = [event for event in left if isinstance(event, (BlockStart, BlockStop, *TEXTS))]
         out: list[Frame] = []
-        made = {id(event) for event in frame.made}
-        if not all(id(event) in made for event in content):
+        made = {id(event) for event in frame.made if isinstance(event, (BlockStart, BlockStop, *TEXTS))}
+        if made != {id(event) for event in content}:
             self._retold = True
             out = [written for event in content for written in self._anew(event)]
         self._end = next((event for event in left if isinstance(event, MessageDelta)), self._end)
@@ -213,21 +263,25 @@ class ResponsesReturner:
         if not isinstance(response := said.get("response"), dict):
             return said
         told = response.get("output")
-        output = self._keeper.output(told if isinstance(told, list) else [], self._new.finals, retold=self._retold)
+        told = told if isinstance(told, list) else []
+        if self._keeper.missed and not any(isinstance(event, BlockStart) for event in made):
+            told = [item for item in told if not self._left_out(item)]
+        output = self._keeper.output(told, self._new.finals, retold=self._retold)
         back = {**said, "response": {**response, **self._named, "output": output}}
         was, now = _end_of(made), _end_of(events)
         if now is not None and was is not None:
-            if now.usage is not None and now.usage != was.usage:
-                counts = response.get("usage")
-                back["response"]["usage"] = {**(counts if isinstance(counts, dict) else {}), **usage_object(now.usage)}
-            if now.stop_reason is not was.stop_reason and _why(now) != _why(was):
-                status, why = _status(now)
-                back["type"] = f"response.{status}"
-                back["response"] |= {"status": status, "incomplete_details": why}
+            end = ended(response, was, now)
+            back["response"] |= end
+            back["type"] = f"response.{end['status']}" if "status" in end else said["type"]
         error = events[-1]
         if isinstance(error, StreamError) and not any(error is one for one in made):
             back["response"]["error"] = failed_error(error)
         return back
+
+    def _left_out(self, item: Any) -> bool:
+        """Whether a message that the terminal repeats was told by frames of which none is left."""
+        said = {"item_id": item.get("id")} if isinstance(item, dict) and item.get("type") == "message" else {}
+        return bool(said and item.get("content")) and self._keeper.of(said) is None
 
     def _put(self, event: Event, said: Json, out: list[Frame]) -> bool:
         """Write an event of an item of ours; whether it is one. Its frame's other members are kept, but for where."""
@@ -254,7 +308,7 @@ class ResponsesReturner:
         elif isinstance(event, MessageStop):
             self._over = True
             end = self._end or MessageDelta(StopReason.END_TURN)
-            status, why = _status(end)
+            status, why = status_of(end)
             out.append(self._ending(status, end, incomplete_details=why))
         elif isinstance(event, StreamError):
             out += self.failed(event)
@@ -297,13 +351,3 @@ class ResponsesReturner:
 
 def _end_of(events: Iterable[Event]) -> MessageDelta | None:
     return next((event for event in events if isinstance(event, MessageDelta)), None)
-
-
-def _why(end: MessageDelta) -> str | None:
-    return INCOMPLETE.get(end.stop_reason)
-
-
-def _status(end: MessageDelta) -> tuple[str, Json | None]:
-    """The status of a response that ended so, and why it is incomplete."""
-    why = _why(end)
-    return ("completed", None) if why is None else ("incomplete", {"reason": why})

@@ -5,6 +5,7 @@ from collections.abc import Generator
 from itertools import product
 
 from stages.scrub.calls import call_of, calls_in
+from stages.scrub.early import Beginning
 from stages.scrub.grammar import (
     BLANKS,
     Family,
@@ -72,7 +73,8 @@ def _call(source: Source, place: Place) -> Generator[Found | None, None, None]:
         raise Unfinished
     if char != "{":
         raise Refused
-    read = yield from body(source, (*CALL_END, *SECTION_END), depth)
+    early = Beginning(place, name, whole=bool(name)) if place.early else None
+    read = yield from body(source, (*CALL_END, *SECTION_END), depth, early)
     if name:
         yield call_of(name, read, depth)
     else:

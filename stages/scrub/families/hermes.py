@@ -3,6 +3,7 @@
 from collections.abc import Generator
 
 from stages.scrub.calls import calls_in
+from stages.scrub.early import Beginning
 from stages.scrub.grammar import (
     BLANKS,
     Family,
@@ -63,7 +64,8 @@ def _hermes(source: Source, place: Place) -> Generator[Found | None, None, None]
     while True:
         if not (yield from _begins(source, char)):
             raise Refused
-        read = yield from body(source, CLOSERS, place.limits.json_depth)
+        early = Beginning(place, name) if place.early else None
+        read = yield from body(source, CLOSERS, place.limits.json_depth, early)
         yield from calls_in(read, place.limits.json_depth, name)
         if not (yield from _goes_on(source)):
             return

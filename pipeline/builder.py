@@ -1,0 +1,64 @@
+"""What building a request has alike in every dialect: what it begins with, and what its answer is read with."""
+
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from attrs import evolve
+
+from pipeline.given import as_given
+from pipeline.ladder import Ladder, Row, Rule
+from pipeline.portable import portable
+from pipeline.request import Choosing, Request, RequestOptions, ToolUsePart
+from pipeline.toolnames import BuiltRequest, ToolNames, UpstreamIds
+
+
+class Builder:
+    """Builds one body. `native`: the request came in the dialect that it goes up in, and keeps what only that has."""
+
+    names: ToolNames
+    ids: UpstreamIds
+
+    def __init__(self, request: Request, ladder: Ladder, options: RequestOptions, dialect: str) -> None:
+        self.request = request
+        self.ladder = ladder
+        self.options = options
+        self.native = request.dialect == dialect
+
+    def _begun(self) -> dict[str, Any]:
+        """The body before anything of the dialect's: what nobody knows goes up as it came.
+
+        What the client's dialect alone has is lost toward another, as its own rows say.
+        """
+        if not self.native:
+            self.request = portable(self.request, self.ladder)
+        own = self.request.private if self.native else {}
+        return {**self.request.extras, **own, "model": self.options.model or self.request.model}
+
+    def _built(self, body: dict[str, Any], rows: Mapping[str, Row], changed: Collection[str]) -> BuiltRequest:
+        """The whole body, and the way back from the names and ids in it.
+
+        Toward the client's own dialect, whose body is read by `rows`, only what is `changed` is not as it came.
+        """
+        if self.request.stream:
+            body["stream"] = True
+        if self.native:
+            body = as_given(self.request, body, rows, changed)
+        calls = frozenset(part.id for part in self.request.parts() if isinstance(part, ToolUsePart))
+        return BuiltRequest(body, evolve(self.names.map(self.ids), calls=calls))
+
+    @property
+    def _demands_a_call(self) -> bool:
+        """Whether the answer must call a tool."""
+        choice = self.request.tool_choice
+        return choice is not None and choice.mode in (Choosing.ANY, Choosing.ONE)
+
+    def _bound(self) -> int | None:
+        """The bound on the answer's tokens; that the route's most is below the client's is told."""
+        bound = self.request.bound(self.options.most_tokens)
+        if bound != self.request.max_tokens:
+            self._lose("max_tokens", "max_tokens above the most")
+        return bound
+
+    def _lose(self, member: str, row: str = "") -> Rule:
+        """A member that cannot be said as it is; `row` where it is not the member's own."""
+        return self.ladder.lose(row or member, self.request.path(member))

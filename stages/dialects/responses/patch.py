@@ -1,0 +1,130 @@
+"""A whole response with what was changed in it: every member that nobody changed stays as it came."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from pipeline.change import Change, patched
+from pipeline.dialect import RequestFacts
+from pipeline.events import MessageDelta, MessageStart, StopReason
+from pipeline.jsontext import as_written
+from pipeline.ledger import Ledger
+from pipeline.limits import Limits
+from pipeline.message import Content, Message, Reasoning, Refusal, Text, ToolUse, assemble
+from stages.dialects.responses.calls import MEMBERS
+from stages.dialects.responses.encode import INCOMPLETE
+from stages.dialects.responses.kept import NewItems, respoken
+from stages.dialects.responses.normalize import ResponsesNormalizer
+from stages.dialects.responses.opaque import JOINT, parts_of
+from stages.dialects.responses.usage import usage_object
+from stages.dialects.responses.written import OUTPUT_TEXT, RAW, REFUSAL, SUMMARY, Json
+
+REPEAT: Final = "output_text"
+"""Where some servers tell the text of all messages once more."""
+
+
+def patch(change: Change, *, facts: RequestFacts, ledger: Ledger, limits: Limits) -> Json:
+    """The response as it came, with what was changed in it; an item that is new is written as in any other answer."""
+    said = as_written(change.body)
+    told = said["output"]
+    items = told if isinstance(told, list) else []
+    counts = [_count(item, said.get("status"), facts, limits) for item in items]
+    new = NewItems(facts=facts, ledger=ledger)
+    new.adopt(said)
+    output: list[Any] = []
+    for piece in change.pieces(counts):
+        item = None if piece.at is None else items[piece.at]
+        if piece.now != piece.was:
+            output += new.whole(piece.now) if item is None else _patched_item(item, piece.was, piece.now, new)
+        else:
+            output.append(item)
+    was, now = change.was, change.now
+    back = {**said, **renamed(was, now), "output": output}
+    back |= ended(said, _end(was), _end(now))
+    if isinstance(said.get(REPEAT), str) and _text_of(items) != _text_of(output):
+        back[REPEAT] = _text_of(output)
+    return back
+
+
+def renamed(was: Message | MessageStart, now: Message | MessageStart) -> Json:
+    """What of a response's names was changed."""
+    names = (("id", was.id, now.id), ("model", was.model, now.model))
+    return {name: new for name, old, new in names if new != old}
+
+
+def ended(response: Mapping[str, Any], was: MessageDelta, now: MessageDelta) -> Json:
+    """What of a response's end was changed."""
+    told: Json = {}
+    if now.usage is not None and now.usage != was.usage:
+        counts, counted = response.get("usage"), {} if was.usage is None else usage_object(was.usage)
+        told["usage"] = patched(counts if isinstance(counts, dict) else {}, counted, usage_object(now.usage))
+    if now.stop_reason is not was.stop_reason and status_of(now) != status_of(was):
+        told["status"], told["incomplete_details"] = status_of(now)
+    return told
+
+
+def status_of(end: MessageDelta) -> tuple[str, Json | None]:
+    """The status of a response that ended so, and why it is incomplete."""
+    why = INCOMPLETE.get(end.stop_reason)
+    return ("completed", None) if why is None else ("incomplete", {"reason": why})
+
+
+def _end(message: Message) -> MessageDelta:
+    return MessageDelta(message.stop_reason or StopReason.END_TURN, usage=message.usage)
+
+
+def _count(item: Any, status: Any, facts: RequestFacts, limits: Limits) -> int:
+    """How many contents are read of an item."""
+    normalizer = ResponsesNormalizer(facts=facts, ledger=Ledger(), limits=limits)
+    return len(assemble(normalizer.whole({"status": status, "output": [item]})).content)
+
+
+def _patched_item(item: Json, was: Sequence[Content], now: Sequence[Content], new: NewItems) -> list[Json]:
+    """An item with what was changed in it; one that cannot hold that is written anew."""
+    before, after = was[0], now[0]
+    if isinstance(before, ToolUse) and isinstance(after, ToolUse):
+        return [_recalled(item, before, after)]
+    if isinstance(before, Text | Refusal):
+        return [_respoken(item, was, now)]
+    if isinstance(before, Reasoning) and isinstance(after, Reasoning) and before.signature == after.signature:
+        raw = any(parts_of(item)["content"])
+        member, words = ("content", RAW) if raw else ("summary", SUMMARY)
+        return [{**item, member: respoken(item[member], words, after.text, JOINT)}]
+    return new.whole(now)
+
+
+def _recalled(item: Json, was: ToolUse, now: ToolUse) -> Json:
+    """A call with what was changed in it."""
+    told = (
+        ("call_id", was.id, now.id),
+        ("name", was.name, now.name),
+        ("namespace", was.namespace, now.namespace),
+        (MEMBERS[was.kind], was.arguments, now.arguments),
+    )
+    return {**item, **{name: after for name, before, after in told if after != before}}
+
+
+def _respoken(item: Json, was: Sequence[Content], now: Sequence[Content]) -> Json:
+    """A message with what was changed in its texts, and in the notes on them."""
+    texts = {type(content): content.text for content in now if isinstance(content, Text | Refusal)}
+    if isinstance(item["content"], str):
+        return {**item, "content": "".join(texts.values())}
+    parts = respoken(item["content"], OUTPUT_TEXT, texts.get(Text, ""))
+    parts = respoken(parts, REFUSAL, texts.get(Refusal, ""))
+    if (notes := _notes(now)) != _notes(was):
+        for at, part in enumerate(parts):
+            if isinstance(part, dict) and OUTPUT_TEXT.member in part:
+                parts[at], notes = {**part, "annotations": notes}, []
+    return {**item, "content": parts}
+
+
+def _notes(contents: Sequence[Content]) -> list[Mapping[str, Any]]:
+    return [note for content in contents if isinstance(content, Text) for note in content.annotations]
+
+
+def _text_of(items: Sequence[Any]) -> str:
+    parts = [part for item in items if isinstance(item, dict) for part in _list(item.get("content"))]
+    return "".join(part["text"] for part in parts if isinstance(part, dict) and part.get("type") == OUTPUT_TEXT.type)
+
+
+def _list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []

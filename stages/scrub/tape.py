@@ -1,0 +1,80 @@
+"""What has come and was not passed on."""
+
+from collections import deque
+from collections.abc import Iterator
+
+from attrs import define, field
+
+from pipeline.events import Event, TextDelta
+from pipeline.jsontext import size_of
+from stages.scrub.scanner import Piece
+
+
+@define
+class Tape:
+    """Events in the order in which they came, and the pieces that their text is made of, as far as that is certain.
+
+    Mostly nothing waits: then there is no tape, because an empty one takes a kilobyte.
+    """
+
+    events: deque[Event] = field(init=False, factory=deque)
+    pieces: deque[Piece] = field(init=False, factory=deque)
+    size: int = field(init=False, default=0)
+    """Bytes of the pieces."""
+    _passed: int = field(init=False, default=0)
+    """How much of the first text was passed on."""
+    _told_of: bool = field(init=False, default=False)
+    """Some of it was shown, under the frame that it came in."""
+
+    @property
+    def speaks(self) -> bool:
+        """Some of the visible text comes next."""
+        return bool(self.events) and isinstance(event := self.events[0], TextDelta) and event.text != ""
+
+    def tell(self, piece: Piece) -> None:
+        """One more piece is certain."""
+        self.pieces.append(piece)
+        self.size += size_of(piece.raw)
+
+    def next(self) -> Piece:
+        """The first piece, which is taken off."""
+        piece = self.pieces.popleft()
+        self.size -= size_of(piece.raw)
+        return piece
+
+    def put_back(self, piece: Piece) -> None:
+        """A piece is the first again."""
+        self.pieces.appendleft(piece)
+        self.size += size_of(piece.raw)
+
+    def whole(self, length: int) -> int:
+        """How many of the next characters, at most so many, are whole deltas."""
+        end, whole = -self._passed, 0
+        for event in self.events:
+            if isinstance(event, TextDelta):
+                end += len(event.text)
+                if end > length:
+                    break
+                whole = end
+        return whole
+
+    def take(self, count: int, *, shown: bool = False) -> Iterator[Event]:
+        """So many characters of text, in the deltas that they came in, and what stands between them.
+
+        Of a delta that is taken in parts, the first that is shown is the one that its frame tells.
+        """
+        while count > 0:
+            event = self.events.popleft()
+            if isinstance(event, TextDelta):
+                begin, end = self._passed, self._passed + count
+                self._passed = 0
+                if end < len(event.text):
+                    self.events.appendleft(event)
+                    self._passed = end
+                text = event.text[begin:end]
+                count -= len(text)
+                if len(text) < len(event.text):
+                    origin = None if self._told_of else event.origin
+                    self._told_of = (self._told_of or shown) and self._passed > 0
+                    event = TextDelta(event.index, text, origin=origin)
+            yield event
