@@ -39,6 +39,7 @@ from pipeline.events import (
 )
 from pipeline.freeform import Unwrapped, Wrapped
 from pipeline.jsontext import dumps
+from pipeline.logprobs import Scores, scores_in
 from pipeline.toolnames import NO_MAP
 from stages.dialects.chat.content import JOINT
 from stages.dialects.chat.errors import error_body
@@ -236,8 +237,18 @@ class ChatEncoder(Encoder):
 
     def _annotation(self, event: AnnotationDelta, out: list[Frame]) -> None:
         opened = self._block(event)
-        if not self._notes.take(event.annotation, opened.base, self._chars):
+        if scores := scores_in(event.annotation):
+            self._score(scores, out)
+        elif not self._notes.take(event.annotation, opened.base, self._chars):
             self.ledger.record(STAGE, "annotation", "dropped", "Chat cannot show it")
+
+    def _score(self, scores: Scores, out: list[Frame]) -> None:
+        """How likely the tokens were of a text: in its chunk, if nothing was written since."""
+        said = b',"logprobs":' + dumps({"content": scores, "refusal": None}) + TAIL
+        if out and out[-1].data.startswith(self._head + SAID[TextDelta]) and out[-1].data.endswith(b'"}' + TAIL):
+            out[-1] = Frame(out[-1].data.removesuffix(TAIL) + said)
+        else:
+            out.append(Frame(self._head + b'{"content":""}' + said))
 
     def _block(self, event: BlockDelta) -> _Open:
         try:

@@ -12,7 +12,7 @@ from pipeline.ledger import Ledger
 from pipeline.limits import Limits
 from pipeline.message import Content, Message, Reasoning, RedactedReasoning, Refusal, Text, ToolUse, assemble
 from pipeline.word import word
-from stages.dialects.messages.encode import message_id
+from stages.dialects.messages.encode import message_id, unshown
 from stages.dialects.messages.errors import error_in
 from stages.dialects.messages.normalize import MessagesNormalizer
 from stages.dialects.messages.opaque import blob_of
@@ -96,8 +96,9 @@ def _block(content: Content, ledger: Ledger) -> dict[str, Any] | None:
             citations = [note for note in content.annotations if word(note.get("type")) in CITATIONS]
             if citations:
                 block["citations"] = citations
-            if len(citations) < len(content.annotations):
-                _lose("annotation", "Messages cannot show another API's citations", ledger)
+            for note in content.annotations:
+                if note not in citations:
+                    ledger.record("messages.body", *unshown(note))
         return block
     if isinstance(content, Reasoning):
         return {"type": "thinking", "thinking": content.text, "signature": blob_of(content.signature)}

@@ -1,7 +1,7 @@
 """Canonical events as a Messages stream."""
 
 import secrets
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from attrs import define, field
@@ -33,6 +33,7 @@ from pipeline.events import (
     Usage,
 )
 from pipeline.jsontext import dumps
+from pipeline.logprobs import LOGPROBS, scores_in
 from pipeline.word import word
 from stages.dialects.messages.errors import error_body
 from stages.dialects.messages.opaque import blob_of
@@ -153,7 +154,7 @@ class MessagesEncoder(Encoder):
             delta = {"type": "citations_delta", "citation": event.annotation}
             _write("content_block_delta", {"index": self._next, "delta": delta}, out)
             return
-        self.ledger.record("MessagesEncoder", "annotation", "dropped", "Messages cannot show another API's citations")
+        self.ledger.record("MessagesEncoder", *unshown(event.annotation))
 
     def _message_delta(self, event: MessageDelta, out: list[Frame]) -> None:
         _write("message_delta", told_of(event), out)
@@ -213,6 +214,13 @@ def message_id(name: str) -> str:
     if name.startswith("msg_"):
         return name
     return f"msg_{name or secrets.token_hex(12)}"
+
+
+def unshown(annotation: Mapping[str, Any]) -> tuple[str, str, str]:
+    """What the ledger says of a note that Messages cannot show."""
+    if scores_in(annotation):
+        return LOGPROBS, "dropped", "Messages does not tell how likely a token was"
+    return "annotation", "dropped", "Messages cannot show another API's citations"
 
 
 def _is_custom(start: BlockStart) -> bool:

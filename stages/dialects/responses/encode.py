@@ -37,6 +37,7 @@ from pipeline.events import (
     Usage,
 )
 from pipeline.freeform import Unwrapped, Wrapped
+from pipeline.logprobs import scores_in
 from pipeline.toolnames import OfferedTool
 from pipeline.word import word
 from stages.dialects.responses.errors import failed_error
@@ -247,6 +248,11 @@ class ResponsesEncoder(Encoder):
 
     def _annotation(self, event: AnnotationDelta, out: list[Frame]) -> None:
         item = self._open(event)
+        if scores := scores_in(event.annotation):
+            if isinstance(item, WrittenParts):
+                self._place(item)
+                item.score(scores, out)
+            return
         note = flat_note(event.annotation)
         if note is None and (note := page_note(event.annotation)) is not None:
             self.ledger.record(STAGE, "annotation", "translated", "of another API's citation the page is shown")
