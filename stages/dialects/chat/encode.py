@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from attrs import define, field
 
+from pipeline.citations import SHOWN, page_of
 from pipeline.dialect import NO_REQUEST, RequestFacts
 from pipeline.encoder import Encoder
 from pipeline.errors import PipelineError, StageError
@@ -76,6 +77,8 @@ class _Open:
     spoken: bool = False
     base: int = 0
     """Where its text begins in the message's."""
+    pages: list[Json] = field(factory=list)
+    """What is noted of the pages that are cited for all of its text, whose end is not known yet."""
 
 
 @define
@@ -239,7 +242,12 @@ class ChatEncoder(Encoder):
         opened = self._block(event)
         if scores := scores_in(event.annotation):
             self._score(scores, out)
-        elif not self._notes.take(event.annotation, opened.base, self._chars):
+        elif self._notes.take(event.annotation, opened.base, self._chars):
+            return
+        elif (page := page_of(event.annotation)) is not None and self._notes.cite(page, opened.base):
+            opened.pages.append(self._notes.last)
+            self.ledger.record(STAGE, *SHOWN)
+        else:
             self.ledger.record(STAGE, "annotation", "dropped", "Chat cannot show it")
 
     def _score(self, scores: Scores, out: list[Frame]) -> None:
@@ -261,6 +269,8 @@ class ChatEncoder(Encoder):
         if opened is None:
             raise StageError(f"BlockStop for block {event.index}, which is not open")
         if not isinstance(opened.block, ToolUseBlock):
+            for page in opened.pages:
+                page["end_index"] = self._chars
             return
         rest = "" if opened.form is None else opened.form.close(event.complete)
         if event.complete and opened.kind is ToolKind.FUNCTION and not opened.spoken:
