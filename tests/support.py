@@ -223,6 +223,9 @@ def read(raw: bytes) -> Answer:
                 answer.signatures.append(event["delta"]["signature"])
                 state = "signed"
                 continue
+            if event["delta"]["type"] == "citations_delta":
+                assert answer.blocks[-1][0] == "text", event
+                continue
             delta, member = FIELDS[answer.blocks[-1][0]]
             assert set(event["delta"]) == {"type", member}, event
             assert event["delta"]["type"] == delta, event

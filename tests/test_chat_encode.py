@@ -287,6 +287,24 @@ def test_citations_are_written_all_at_once_behind_the_text_in_places_of_the_whol
     }
 
 
+PAGE: Json = {"type": "web_search_result_location", "url": "u", "title": "t", "cited_text": "c"}
+
+
+def test_a_page_that_another_api_cites_is_on_all_of_its_text() -> None:
+    cited = [BlockStart(1, TextBlock()), TextDelta(1, "a"), AnnotationDelta(1, PAGE), TextDelta(1, "b"), BlockStop(1)]
+    more = [BlockStart(2, TextBlock()), TextDelta(2, "cd"), AnnotationDelta(2, {**PAGE, "title": None}), BlockStop(2)]
+    note = {"url": "u", "title": "t", "start_index": 2, "end_index": 4}
+    assert deltas(*HI, *cited, *more)[-1] == {
+        "annotations": [
+            {"type": "url_citation", "url_citation": note},
+            {"type": "url_citation", "url_citation": {"url": "u", "title": "u", "start_index": 4, "end_index": 6}},
+        ]
+    }
+    assert losses(*HI, *cited, *END) == [("annotation", "translated")]
+    big = {**PAGE, "url": "x" * DEFAULT_LIMITS.held_bytes}
+    assert losses(*HI[:2], AnnotationDelta(0, big), HI[-1], *END) == [("annotation", "dropped")]
+
+
 @pytest.mark.parametrize("note", [{"type": "file_path"}, {"type": "url_citation"}, {"type": "url_citation", "url": 5}])
 def test_a_note_that_chat_does_not_have_is_recorded(note: Json) -> None:
     assert losses(*HI[:2], AnnotationDelta(0, note), BlockStop(0), *END) == [("annotation", "dropped")]

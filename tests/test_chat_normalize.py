@@ -295,7 +295,7 @@ def test_a_chunk_that_says_nothing_is_nothing(odd: dict[str, Any]) -> None:
         (chunk({"tool_calls": "odd"}), "tool_calls[]"),
         (chunk({"audio": {"data": "x"}}), "choices[].delta.audio"),
         ({"choices": [{"index": 1, "delta": {"content": "other"}}]}, "choices[]"),
-        ({**text(""), "choices": [{**text("")["choices"][0], "logprobs": {"content": []}}]}, "choices[].logprobs"),
+        ({**text(""), "choices": [{**text("")["choices"][0], "logprobs": {"content": [{}]}}]}, "choices[].logprobs"),
         ("[]", "frame"),
         ("7", "frame"),
         (": keepalive", "frame"),

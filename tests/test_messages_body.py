@@ -117,6 +117,15 @@ def test_what_messages_cannot_show_is_left_out_and_recorded() -> None:
     assert [entry[:2] for entry in losses(ledger)] == [("annotation", "dropped"), ("ServerBlock", "dropped")]
 
 
+def test_the_page_that_another_api_cites_is_a_citation() -> None:
+    ledger = Ledger()
+    notes = ({"type": "file_path", "file_id": "f"}, {"type": "url_citation", "url": "u"})
+    (block,) = written(Text("a", notes), ledger=ledger)["content"]
+    cited = {"type": "web_search_result_location", "url": "u", "title": "u", "cited_text": "", "encrypted_index": ""}
+    assert block == {"type": "text", "text": "a", "citations": [cited]}
+    assert [entry[:2] for entry in losses(ledger)] == [("annotation", "dropped"), ("annotation", "translated")]
+
+
 @pytest.mark.parametrize("kind", ToolKind)
 def test_the_input_of_a_call_that_the_limit_cut_is_empty_and_recorded(kind: ToolKind) -> None:
     ledger = Ledger()

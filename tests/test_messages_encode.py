@@ -251,6 +251,17 @@ def test_a_citation_is_a_delta_of_its_text() -> None:
     assert len(stage.ledger) == 0
 
 
+@pytest.mark.parametrize("nested", [False, True])
+def test_a_page_that_another_api_cites_is_a_citation_of_which_nothing_is_quoted(nested: bool) -> None:
+    page = {"url": "u", "title": "t", "start_index": 0, "end_index": 1}
+    note = {"type": "url_citation", **({"url_citation": page} if nested else page)}
+    stage = MessagesEncoder()
+    made = encoded(BlockStart(0, TextBlock()), TextDelta(0, "a"), AnnotationDelta(0, note), stage=stage)
+    cited = {"type": "web_search_result_location", "url": "u", "title": "t", "cited_text": "", "encrypted_index": ""}
+    assert made[2] == delta(0, type="citations_delta", citation=cited)
+    assert [(entry.path, entry.action) for entry in stage.ledger] == [("annotation", "translated")]
+
+
 def test_citations_of_others_are_recorded() -> None:
     stage = MessagesEncoder()
     made = encoded(BlockStart(0, TextBlock()), AnnotationDelta(0, {}), stage=stage)

@@ -68,6 +68,7 @@ WORDS = st.text(min_size=1, max_size=8)
 INPUTS = st.dictionaries(WORDS, st.integers() | WORDS | st.lists(WORDS, max_size=2), max_size=3)
 NOTE = {"type": "char_location", "cited_text": "x"}
 FOREIGN = {"type": "url_citation", "url": "u"}
+PAGE = {"type": "web_search_result_location", "url": "u", "title": "u", "cited_text": "", "encrypted_index": ""}
 SEARCH = {"type": "server_tool_use", "id": "s", "name": "web_search", "input": {"query": "q"}}
 PROOFS = {kind: proof_of(kind, "SIG") for kind in ("thinking", "redacted_thinking")}
 
@@ -155,7 +156,7 @@ def said_of(contents: Sequence[Content]) -> list[Content]:
         if isinstance(content, Refusal):
             out.append(Text(content.text))
         elif isinstance(content, Text):
-            out.append(Text(content.text, tuple(note for note in content.annotations if note == NOTE)))
+            out.append(Text(content.text, tuple(PAGE if note == FOREIGN else note for note in content.annotations)))
         elif isinstance(content, Reasoning):
             blob = content.signature
             out.append(Reasoning(content.text, proof_of("thinking", "E") if blob == "E" else blob, splittable=False))

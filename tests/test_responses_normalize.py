@@ -194,8 +194,8 @@ def test_what_names_the_same_as_the_delta_before_goes_the_short_way_to_the_same_
     assert said == "ab\U0001f600cd"
 
 
-def test_logprobs_on_the_short_way_are_recorded() -> None:
-    told = ("logprobs", "dropped", "no event carries them")
+def test_logprobs_on_the_short_way_are_read() -> None:
+    told = ("logprobs", "dropped", "no text that they could belong to")
     assert losses(created(), text("a"), text("b") | {"logprobs": [{}]}, terminal()) == [told]
 
 

@@ -68,18 +68,21 @@ def write(message: Message, *, facts: RequestFacts = NO_REQUEST, ledger: Ledger 
     encoder = ChatEncoder(facts=evolve(facts, include_usage=True), ledger=ledger)
     whole: dict[str, Any] = {}
     said: dict[str, Any] = {"role": "assistant", "content": None, "refusal": None}
+    scores: list[Any] = []
     finish = None
     for chunk in [loads(frame.data) for frame in encoder.receive([*disassemble(message)]) if frame.data != DONE]:
         if "error" in chunk:
             return {"error": chunk["error"]}
         for choice in chunk.pop("choices"):
             _join(said, choice["delta"])
+            scores += choice.get("logprobs", NO_SCORES)["content"]
             finish = choice["finish_reason"]
         whole.update(chunk)
     for call in said.get("tool_calls", ()):
         del call["index"]
     _note_order(message, ledger)
-    choice = {"index": 0, "message": said, "logprobs": None, "finish_reason": finish}
+    told = {"content": scores, "refusal": None} if scores else None
+    choice = {"index": 0, "message": said, "logprobs": told, "finish_reason": finish}
     usage = {"usage": whole.pop("usage")} if "usage" in whole else {}
     return {**whole, "object": "chat.completion", "choices": [choice], **usage}
 
@@ -152,6 +155,8 @@ def _note_order(message: Message, ledger: Ledger) -> None:
     if places != sorted(places):
         ledger.record("chat.body", "content", "reordered", "a whole answer holds reasoning, text and calls apart")
 
+
+NO_SCORES: Final[Json] = {"content": []}
 
 SPOKEN: Final = ("content", "refusal", *REASONING)
 """The texts of a message: of one that is gone it has none."""

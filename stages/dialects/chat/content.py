@@ -59,6 +59,7 @@ SILENT_BESIDE: Final = frozenset(
     {
         *("index", "delta", "message", "finish_reason", "usage", "stop_reason", "matched_stop", "stop_sequence"),
         *("native_finish_reason", "content_filter_results", "content_filter_offsets", "token_ids", "error"),
+        "logprobs",
     }
 )
 """The same of a choice."""

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from attrs import define, field
 
+from pipeline.citations import SHOWN, page_of
 from pipeline.dialect import NO_REQUEST, RequestFacts
 from pipeline.encoder import Encoder
 from pipeline.errors import PipelineError, StageError
@@ -39,6 +40,7 @@ from pipeline.events import (
 )
 from pipeline.freeform import Unwrapped, Wrapped
 from pipeline.jsontext import dumps
+from pipeline.logprobs import Scores, scores_in
 from pipeline.message import final_usage
 from pipeline.toolnames import NO_MAP
 from stages.dialects.chat.content import JOINT
@@ -76,6 +78,8 @@ class _Open:
     spoken: bool = False
     base: int = 0
     """Where its text begins in the message's."""
+    pages: list[Json] = field(factory=list)
+    """What is noted of the pages that are cited for all of its text, whose end is not known yet."""
 
 
 @define
@@ -237,8 +241,23 @@ class ChatEncoder(Encoder):
 
     def _annotation(self, event: AnnotationDelta, out: list[Frame]) -> None:
         opened = self._block(event)
-        if not self._notes.take(event.annotation, opened.base, self._chars):
+        if scores := scores_in(event.annotation):
+            self._score(scores, out)
+        elif self._notes.take(event.annotation, opened.base, self._chars):
+            return
+        elif (page := page_of(event.annotation)) is not None and self._notes.cite(page, opened.base):
+            opened.pages.append(self._notes.last)
+            self.ledger.record(STAGE, *SHOWN)
+        else:
             self.ledger.record(STAGE, "annotation", "dropped", "Chat cannot show it")
+
+    def _score(self, scores: Scores, out: list[Frame]) -> None:
+        """How likely the tokens were of a text: in its chunk, if nothing was written since."""
+        said = b',"logprobs":' + dumps({"content": scores, "refusal": None}) + TAIL
+        if out and out[-1].data.startswith(self._head + SAID[TextDelta]) and out[-1].data.endswith(b'"}' + TAIL):
+            out[-1] = Frame(out[-1].data.removesuffix(TAIL) + said)
+        else:
+            out.append(Frame(self._head + b'{"content":""}' + said))
 
     def _block(self, event: BlockDelta) -> _Open:
         try:
@@ -251,6 +270,8 @@ class ChatEncoder(Encoder):
         if opened is None:
             raise StageError(f"BlockStop for block {event.index}, which is not open")
         if not isinstance(opened.block, ToolUseBlock):
+            for page in opened.pages:
+                page["end_index"] = self._chars
             return
         rest = "" if opened.form is None else opened.form.close(event.complete)
         if event.complete and opened.kind is ToolKind.FUNCTION and not opened.spoken:

@@ -31,6 +31,7 @@ from pipeline.events import (
 )
 from pipeline.halves import Halves
 from pipeline.jsontext import is_whole
+from pipeline.logprobs import note_of, scores_in
 from pipeline.normalizer import Normalizer
 from pipeline.template import Template
 from stages.dialects.chat.calls import Call, Calls
@@ -203,10 +204,25 @@ class ChatNormalizer(Normalizer):
             delta = choice.get(other)  # servers answer in the form that was not asked for
         if isinstance(delta, dict):
             self._delta(delta, at, frame, out)
+            if scores := choice.get("logprobs"):
+                self._score(scores, delta, out)
         elif delta:
             self.ledger.record("ChatNormalizer", "choices[].delta", "ignored", "no object")
         if choice.keys() != STANDARD:
             self._beside(choice)
+
+    def _score(self, scores: Any, delta: Mapping[str, Any], out: list[Event]) -> None:
+        """How likely its tokens were: a note on the text, where the delta has some, or the tokens make none yet."""
+        told = scores if isinstance(scores, dict) else {}
+        note = note_of(told.get("content")) if isinstance(delta.get("content"), str | list) else None
+        if note is not None and self._text >= 0:
+            out.append(AnnotationDelta(self._text, note))
+            if len(scores_in(note)) < len(told["content"]):
+                self.ledger.record("ChatNormalizer", "choices[].logprobs[]", "dropped", "no token")
+        elif told.get("content") or not told:
+            self.ledger.record("ChatNormalizer", "choices[].logprobs", "dropped", "no text that they could belong to")
+        if told.get("refusal"):
+            self.ledger.record("ChatNormalizer", "choices[].logprobs.refusal", "dropped", "no event carries it")
 
     def _beside(self, choice: Mapping[str, Any]) -> None:
         """What stands beside the delta. vLLM and SGLang tell a stop sequence there, or a token."""

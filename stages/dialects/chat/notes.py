@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from attrs import define, field
 
+from pipeline.citations import Page
 from pipeline.jsontext import dumps
 from pipeline.limits import DEFAULT_LIMITS
 
@@ -47,6 +48,16 @@ class Notes:
         self.held += size
         self._notes.append(note)
         return True
+
+    def cite(self, page: Page, base: int) -> bool:
+        """Keep another API's page, cited for all of the text that began at `base`: `last` is to be told its end."""
+        return self.take({"type": NOTE, "url": page.url, "title": page.title}, base, base)
+
+    @property
+    def last(self) -> dict[str, Any]:
+        """What is noted last."""
+        note: dict[str, Any] = self._notes[-1][NOTE]
+        return note
 
     def taken(self) -> list[dict[str, Any]]:
         """All of them, which are no longer kept."""

@@ -23,6 +23,7 @@ from pipeline.events import (
 )
 from pipeline.freeform import Unwrapped, Wrapped
 from pipeline.jsontext import loads
+from pipeline.logprobs import scores_in
 from stages.dialects.chat.content import REASONING, detailed_reasoning, said_of
 from stages.dialects.chat.normalize import FIRST_CHOICE
 from stages.dialects.chat.stops import FINISH, STOP_REASONS
@@ -252,7 +253,8 @@ def _spoken(events: Sequence[Event], kind: type[Event]) -> str:
 
 
 def _notes(events: Sequence[Event]) -> list[Mapping[str, Any]]:
-    return [event.annotation for event in events if isinstance(event, AnnotationDelta)]
+    notes = (event.annotation for event in events if isinstance(event, AnnotationDelta))
+    return [note for note in notes if not scores_in(note)]
 
 
 def _respeak(delta: Json, kind: type[Event], text: str, *, spoken: bool) -> None:

@@ -29,6 +29,7 @@ from pipeline.events import (
 )
 from pipeline.jsontext import dumps
 from pipeline.ledger import Ledger
+from pipeline.logprobs import scores_in
 from stages.dialects.chat.encode import PING
 from stages.dialects.chat.errors import error_body
 from stages.dialects.chat.normalize import DONE
@@ -287,7 +288,7 @@ class ChatReturner:
         if (member := NEW.get(type(event))) is not None:
             return {member: text_of(event)} if text_of(event) else None
         if isinstance(event, AnnotationDelta):
-            return {"annotations": [event.annotation]}
+            return None if scores_in(event.annotation) else {"annotations": [event.annotation]}
         if isinstance(event, BlockStart) and isinstance(event.block, ToolUseBlock):
             self._moved = True
             place, self._next = self._next, self._next + 1

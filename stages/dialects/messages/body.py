@@ -11,13 +11,12 @@ from pipeline.jsontext import as_written, check_depth, exact, holds_object, load
 from pipeline.ledger import Ledger
 from pipeline.limits import Limits
 from pipeline.message import Content, Message, Reasoning, RedactedReasoning, Refusal, Text, ToolUse, assemble
-from pipeline.word import word
-from stages.dialects.messages.encode import message_id
+from stages.dialects.messages.encode import citation_of, message_id
 from stages.dialects.messages.errors import error_in
 from stages.dialects.messages.normalize import MessagesNormalizer
 from stages.dialects.messages.opaque import blob_of
 from stages.dialects.messages.usage import counts_of
-from stages.dialects.messages.words import CITATIONS, NAME
+from stages.dialects.messages.words import NAME
 
 _LONG_NUMBER = re.compile(rb"[0-9]{19}")
 """A number that may not fit into 64 bits."""
@@ -93,11 +92,9 @@ def _block(content: Content, ledger: Ledger) -> dict[str, Any] | None:
     if isinstance(content, Text | Refusal):
         block: dict[str, Any] = {"type": "text", "text": content.text}
         if isinstance(content, Text) and content.annotations:
-            citations = [note for note in content.annotations if word(note.get("type")) in CITATIONS]
-            if citations:
-                block["citations"] = citations
-            if len(citations) < len(content.annotations):
-                _lose("annotation", "Messages cannot show another API's citations", ledger)
+            citations = [citation_of(note, "messages.body", ledger) for note in content.annotations]
+            if any(citations):
+                block["citations"] = [citation for citation in citations if citation is not None]
         return block
     if isinstance(content, Reasoning):
         return {"type": "thinking", "thinking": content.text, "signature": blob_of(content.signature)}

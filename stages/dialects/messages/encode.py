@@ -1,11 +1,12 @@
 """Canonical events as a Messages stream."""
 
 import secrets
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from attrs import define, field
 
+from pipeline.citations import SHOWN, page_of
 from pipeline.encoder import Encoder
 from pipeline.errors import PipelineError, StageError
 from pipeline.events import (
@@ -33,11 +34,13 @@ from pipeline.events import (
     Usage,
 )
 from pipeline.jsontext import dumps
+from pipeline.ledger import Ledger
+from pipeline.logprobs import LOGPROBS, scores_in
 from pipeline.word import word
 from stages.dialects.messages.errors import error_body
 from stages.dialects.messages.opaque import blob_of
 from stages.dialects.messages.usage import counts_of
-from stages.dialects.messages.words import CITATIONS, NAME
+from stages.dialects.messages.words import CITATIONS, NAME, PAGE
 
 DELTA: Final = b"content_block_delta"
 PING: Final = Frame(b'{"type":"ping"}', b"ping")
@@ -149,11 +152,9 @@ class MessagesEncoder(Encoder):
     def _annotation(self, event: AnnotationDelta, out: list[Frame]) -> None:
         if self._open is None or event.index != self._open.index:
             raise StageError(f"AnnotationDelta for block {event.index}, which is not open")
-        if word(event.annotation.get("type")) in CITATIONS:
-            delta = {"type": "citations_delta", "citation": event.annotation}
+        if (citation := citation_of(event.annotation, "MessagesEncoder", self.ledger)) is not None:
+            delta = {"type": "citations_delta", "citation": citation}
             _write("content_block_delta", {"index": self._next, "delta": delta}, out)
-            return
-        self.ledger.record("MessagesEncoder", "annotation", "dropped", "Messages cannot show another API's citations")
 
     def _message_delta(self, event: MessageDelta, out: list[Frame]) -> None:
         _write("message_delta", told_of(event), out)
@@ -213,6 +214,23 @@ def message_id(name: str) -> str:
     if name.startswith("msg_"):
         return name
     return f"msg_{name or secrets.token_hex(12)}"
+
+
+def citation_of(annotation: Mapping[str, Any], stage: str, ledger: Ledger) -> Mapping[str, Any] | None:
+    """A note as a citation of Messages: its own, or the page of another API's; None for one that it cannot show.
+
+    What is quoted of the page nobody told, nor the index by which the provider would know it again.
+    """
+    if word(annotation.get("type")) in CITATIONS:
+        return annotation
+    if scores_in(annotation):
+        ledger.record(stage, LOGPROBS, "dropped", "Messages does not tell how likely a token was")
+    elif (page := page_of(annotation)) is not None:
+        ledger.record(stage, *SHOWN)
+        return {"type": PAGE, "url": page.url, "title": page.title, "cited_text": "", "encrypted_index": ""}
+    else:
+        ledger.record(stage, "annotation", "dropped", "Messages cannot show another API's citation of no page")
+    return None
 
 
 def _is_custom(start: BlockStart) -> bool:

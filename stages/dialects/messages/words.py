@@ -14,13 +14,16 @@ CITATION: Final = "citations_delta"
 MEMBERS: Final = {TEXT: "text", THINKING: "thinking", INPUT: "partial_json"}
 """Where the text of a delta stands."""
 
+PAGE: Final = "web_search_result_location"
+"""The citation of a page."""
+
 CITATIONS: Final = frozenset(
     {
         "char_location",
         "content_block_location",
         "page_location",
         "search_result_location",
-        "web_search_result_location",
+        PAGE,
     }
 )
 """The notes on a text that Messages has."""

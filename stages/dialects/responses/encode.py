@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from attrs import define, field
 
+from pipeline.citations import SHOWN, page_of
 from pipeline.dialect import NO_REQUEST, RequestFacts, ToldLimit
 from pipeline.encoder import Encoder
 from pipeline.errors import PipelineError, StageError
@@ -37,6 +38,7 @@ from pipeline.events import (
     Usage,
 )
 from pipeline.freeform import Unwrapped, Wrapped
+from pipeline.logprobs import scores_in
 from pipeline.message import final_usage
 from pipeline.toolnames import OfferedTool
 from pipeline.word import word
@@ -256,9 +258,14 @@ class ResponsesEncoder(Encoder):
 
     def _annotation(self, event: AnnotationDelta, out: list[Frame]) -> None:
         item = self._open(event)
+        if scores := scores_in(event.annotation):
+            if isinstance(item, WrittenParts):
+                self._place(item)
+                item.score(scores, out)
+            return
         note = flat_note(event.annotation)
         if note is None and (note := page_note(event.annotation)) is not None:
-            self.ledger.record(STAGE, "annotation", "translated", "of another API's citation the page is shown")
+            self.ledger.record(STAGE, *SHOWN)
         if isinstance(item, WrittenParts) and note is not None:
             self._place(item)
             item.note(note, out)
@@ -351,10 +358,8 @@ def flat_note(annotation: Mapping[str, Any]) -> Json | None:
 
 def page_note(annotation: Mapping[str, Any]) -> Json | None:
     """A citation of another API as one of a page, for all of its text; None if it names no page."""
-    url, title = annotation.get("url"), annotation.get("title")
-    if not isinstance(url, str) or not url:
-        return None
-    return {"type": URL_CITATION, "url": url, "title": title if isinstance(title, str) else url}
+    page = page_of(annotation)
+    return None if page is None else {"type": URL_CITATION, "url": page.url, "title": page.title}
 
 
 def _proof(signature: str) -> Json:

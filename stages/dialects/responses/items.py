@@ -25,6 +25,7 @@ from pipeline.events import (
 from pipeline.ids import CallIds
 from pipeline.ledger import Ledger
 from pipeline.limits import Limits
+from pipeline.logprobs import note_of, scores_in
 from pipeline.toolnames import NO_MAP, RequestMap
 from pipeline.word import word
 from stages.dialects.responses.opaque import JOINT, parts_of, proof_of
@@ -148,6 +149,8 @@ class MessageItem(Item):
     refusal: Voice = field(init=False, factory=lambda: Voice(RefusalDelta))
     _noted: dict[int, int] = field(init=False, factory=dict)
     """How many annotations each part has had."""
+    _scored: dict[int, int] = field(init=False, factory=dict)
+    """Of how many tokens of each part it was told how likely they were."""
 
     def add(self, voice: Voice, part: int | None, text: str, out: list[Event]) -> Said | None:
         """More of one of its texts. Where what comes next for this part is noted, or None if it cannot be written."""
@@ -171,6 +174,18 @@ class MessageItem(Item):
         self._noted[place] = self._noted.get(place, 0) + 1
         self._note(note, out)
 
+    def score(self, part: int | None, scores: Any, out: list[Event]) -> None:
+        """How likely the next tokens of a part were."""
+        place = part or 0
+        note = note_of(scores)
+        if note is None or self.text.index < 0 or self.text.stopped:
+            self.writer.lose("logprobs", "no text that they could belong to")
+            return
+        if len(scores_in(note)) < len(scores):
+            self.writer.lose("logprobs[]", "no token")
+        self._scored[place] = self._scored.get(place, 0) + len(scores)
+        out.append(AnnotationDelta(self.text.index, note))
+
     def snapshot(self, item: Mapping[str, Any], out: list[Event]) -> None:
         """What of its texts, and of the notes on them, was not said."""
         parts = _parts(item.get("content"))
@@ -185,8 +200,8 @@ class MessageItem(Item):
                     self.annotate(place, note, out)
             if not ("text" in part or "refusal" in part):
                 self.writer.lose("content[]", "a part that is no text")
-            if part.get("logprobs"):
-                self.writer.lose("logprobs", "no event carries them")
+            if isinstance(scores := part.get("logprobs"), list) and scores[self._scored.get(place, 0) :]:
+                self.score(place, scores[self._scored.get(place, 0) :], out)
         if item.get("phase"):
             self.writer.lose("phase", "no event carries it")
 

@@ -154,9 +154,10 @@ class ResponsesNormalizer(Normalizer):
     def _text(self, event: Mapping[str, Any], out: list[Event]) -> None:
         item = self._output.about(MessageItem, event)
         voice = item.refusal if event["type"] == REFUSAL_DELTA else item.text
-        if event.get("logprobs"):
-            self._writer.lose("logprobs", "no event carries them")
-        self._remember(event, voice, item.add(voice, _part(event), self._delta(event), out))
+        said = item.add(voice, _part(event), self._delta(event), out)
+        if scores := event.get("logprobs"):
+            item.score(_part(event), scores, out)
+        self._remember(event, voice, said)
 
     def _part_done(self, event: Mapping[str, Any], out: list[Event]) -> None:
         part = event.get("part", event)

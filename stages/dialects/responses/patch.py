@@ -9,6 +9,7 @@ from pipeline.events import MessageDelta, MessageStart, StopReason
 from pipeline.jsontext import as_written
 from pipeline.ledger import Ledger
 from pipeline.limits import Limits
+from pipeline.logprobs import scores_in
 from pipeline.message import Content, Message, Reasoning, Refusal, Text, ToolUse, assemble
 from stages.dialects.responses.calls import MEMBERS
 from stages.dialects.responses.encode import INCOMPLETE
@@ -118,7 +119,8 @@ def _respoken(item: Json, was: Sequence[Content], now: Sequence[Content]) -> Jso
 
 
 def _notes(contents: Sequence[Content]) -> list[Mapping[str, Any]]:
-    return [note for content in contents if isinstance(content, Text) for note in content.annotations]
+    notes = (note for content in contents if isinstance(content, Text) for note in content.annotations)
+    return [note for note in notes if not scores_in(note)]
 
 
 def _text_of(items: Sequence[Any]) -> str:

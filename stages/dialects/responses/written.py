@@ -9,6 +9,7 @@ from attrs import define, field, frozen
 from pipeline.events import Frame, RefusalDelta, TextDelta
 from pipeline.freeform import Unwrapped, Wrapped
 from pipeline.jsontext import dumps
+from pipeline.logprobs import Scores
 from pipeline.toolnames import OfferedTool
 
 Json = dict[str, Any]
@@ -132,6 +133,8 @@ class WrittenParts(Written):
     _notes: list[Mapping[str, Any]] = field(init=False, factory=list)
     _pages: list[Mapping[str, Any]] = field(init=False, factory=list)
     """Pages that are cited for the whole of the part, whose end is not known yet."""
+    _scores: list[Mapping[str, Any]] = field(init=False, factory=list)
+    """How likely the tokens of the part were, as far as that was told."""
     _proof: Json = field(init=False, factory=dict)
 
     def say(self, words: Words, text: str, out: list[Frame]) -> None:
@@ -151,6 +154,16 @@ class WrittenParts(Written):
         where = {**self.where, "content_index": len(self._parts), "annotation_index": len(self._notes)}
         self._notes.append(annotation)
         self.wire.write("response.output_text.annotation.added", {**where, "annotation": annotation}, out)
+
+    def score(self, scores: Scores, out: list[Frame]) -> None:
+        """How likely the tokens of its text were: in the delta of it, if nothing was written since."""
+        self._part(OUTPUT_TEXT, out)
+        self._scores += scores
+        end = b',"logprobs":' + dumps(scores) + b"}"
+        if out and self._middle in (data := out[-1].data) and data.endswith(self._end):
+            out[-1] = Frame(data.removesuffix(self._end) + end, self._name)
+        else:
+            self.wire.write_text(self._name, self._middle, "", end, out)
 
     def prove(self, members: Json) -> None:
         """What its provider needs to know it again."""
@@ -196,7 +209,11 @@ class WrittenParts(Written):
             self._note({**page, "start_index": 0, "end_index": len(text)}, out)
         if self._notes:
             part["annotations"], self._notes = self._notes, []
-        self.wire.write(f"{words.event}.done", {**where, words.member: text, **words.beside}, out)
+        beside = {**words.beside}
+        if self._scores:
+            part["logprobs"] = beside["logprobs"] = self._scores
+            self._scores = []
+        self.wire.write(f"{words.event}.done", {**where, words.member: text, **beside}, out)
         self.wire.write(f"{words.part}.done", {**where, "part": part}, out)
         self._parts.append(part)
         self._words = None
