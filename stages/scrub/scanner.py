@@ -16,6 +16,7 @@ from stages.scrub.grammar import (
     Lost,
     Part,
     Place,
+    Plain,
     Refused,
     Source,
     Thinking,
@@ -252,6 +253,10 @@ class Scanner:
     def _made(self, attempt: _Attempt, found: Found, out: list[Piece]) -> None:
         """Something was found."""
         inside, raw, size = bool(self._closers), attempt.take(), attempt.size
+        if isinstance(found, Plain):
+            self._code.passed(raw)
+            self._tell(raw, out)
+            return
         call = found if isinstance(found, Call | Lost | Part) else None
         if not isinstance(found, Call | Lost | Part):
             self._closers = found.closers if isinstance(found, Thinking) else ()
