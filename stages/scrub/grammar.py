@@ -8,6 +8,7 @@ this family, `Unfinished` that the message ended in the middle.
 import re
 from collections.abc import Callable, Generator, Mapping, Sequence
 from functools import cache
+from string import ascii_letters
 from typing import Any
 
 from attrs import define, field, frozen
@@ -144,7 +145,7 @@ class Source:
     def taken(self) -> str:
         """What was taken since the last mark, which is gone."""
         begin = self._marks.pop() - self._past
-        text = self.text[begin:self.at] if begin >= 0 else "".join(self._kept)[begin:] + self.text[:self.at]
+        text = self.text[begin : self.at] if begin >= 0 else "".join(self._kept)[begin:] + self.text[: self.at]
         if not self._marks:
             self._kept.clear()
         return text
@@ -259,18 +260,23 @@ def until(source: Source, tokens: tuple[str, ...]) -> Generator[None, None, tupl
 def word(source: Source, pattern: "re.Pattern[str]", most: int = 256) -> Generator[None, None, str]:
     """Take what matches, which must be a run of characters of one kind. Raises `Refused` if it is none, or longer
     than `most`."""
+    parts: list[str] = []
     while True:
         found = pattern.match(source.text, source.at)
-        end = found.end() if found else source.at
-        if end - source.at > most or (found is None and source.left > 0):
+        if found is None and source.left and not parts:
             raise Refused
-        if end < len(source.text) or not (yield from more(source)):
-            break
-    taken, source.at = source.text[source.at : end], end
-    return taken
+        if found is not None and found.group():
+            parts.append(found.group())
+            source.at = found.end()
+            most -= len(parts[-1])
+        if most < 0:
+            raise Refused
+        if source.left or not (yield from more(source)):
+            return "".join(parts)
 
 
-_NAME = re.compile(r"[A-Za-z_][\w:.-]*")
+_FIRST = frozenset(ascii_letters + "_")
+_NAME = re.compile(r"[\w:.-]+")
 _INFO = re.compile(r"\w*")
 _VALUES = {'"': re.compile(r'[^"]*'), "'": re.compile(r"[^']*")}
 
@@ -292,6 +298,8 @@ def tag(source: Source) -> Generator[None, None, dict[str, str] | None]:
             if not (yield from one_of(source, ("/>", "|>"))):
                 break
             return None if char == "/" else attributes
+        if char not in _FIRST:
+            break
         name = yield from word(source, _NAME)
         if (yield from skip(source)) != "=":
             break

@@ -28,6 +28,8 @@ TOKENS = ("<|tool_call|>",)
 """Openers that are one token, with no attributes."""
 CLOSERS = (*(f"</{name}>" for name in NAMES), "<tool_call|>", "<|/tool_call|>", "<|tool_call|>")
 STRAYS = (*(f"</{name}>" for name in NAMES), "<tool_call|>", "<|/tool_call|>", "<|im_end|>", "<|endoftext|>")
+WRAPPERS = 4
+"""So many openers may stand one in another round a body. Those that no body follows are read again as text."""
 INVISIBLE = "\u200b\ufeff"
 NO_BODY = Lost("the markup of a call is empty")
 
@@ -36,7 +38,7 @@ def _hermes(source: Source, place: Place) -> Generator[Found | None, None, None]
     name = ""
     opener = place.opener
     fenced = False
-    while True:
+    for _ in range(WRAPPERS):
         if opener in OPENERS:
             attributes = yield from tag(source)
             if attributes is None:
