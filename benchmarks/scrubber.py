@@ -1,7 +1,7 @@
 """`python -m benchmarks.scrubber`: what recovering calls from text costs, and that it grows with the text and no more.
 
-Bodies of 20, 80 and 320 kB at 4-character deltas, and plain text with the scrubber and without; seconds of processor
-time, the best of several runs.
+Bodies and hostile texts of 20, 80 and 320 kB at 4-character deltas, and plain text with the scrubber and without;
+seconds of processor time, the best of several runs.
 """
 
 import json
@@ -58,6 +58,8 @@ KINDS: dict[str, Callable[[int], str]] = {
     "reasoning": lambda size: f"<think>{PROSE * (size // len(PROSE))}</think>",
     "prose": lambda size: PROSE * (size // len(PROSE)),
     "angles": lambda size: "<tool < <t " * (size // 11),
+    "openers": lambda size: "<tool_call>" * (size // 11),
+    "blanks behind a body": lambda size: f'<tool_call>{{"name": "f"}}{" " * size}x',
 }
 
 

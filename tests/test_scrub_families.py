@@ -108,6 +108,59 @@ def test_a_body_may_begin_with_a_bare_key() -> None:
             assert out.lost == [("mended", "the JSON of a call")]
 
 
+BEHIND: dict[str, list[Any]] = {
+    " // done</tool_call> The answer.\nBye": [F, "The answer.\nBye"],
+    " /* done</tool_call> The answer.\nBye": [F, "The answer.\nBye"],
+    f"// done</tool_call>{MARKUP} a": [F, F, "a"],
+    f" // done\n{CALL} /* }} */ }},\n// done\n</tool_call>": [F, F],
+    "\n```\n} // done\n}</tool_call>a": [F, "a"],
+    f", {CALL},{CALL},</tool_call>a": [F, F, F, "a"],
+    f", {CALL}": [F, F],
+    f"}} {CALL} and so on": [F, F, "and so on"],
+    '{"a": "</tool_call>"}</tool_call>a': [F, "a"],
+    "}</tool_": [F],
+    "\n// The code:\nint x;": [F, "// The code:\nint x;"],
+    "\n// The code": [F, "// The code"],
+    "\n/* The */ code": [F, "/* The */ code"],
+    "\n/* The code": [F, "/* The code"],
+    "\n} else {": [F, "} else {"],
+    "}": [F, "}"],
+    "{": [F, "{"],
+    ", and so on": [F, ", and so on"],
+    "\n```py\nprint()\n```\na": [F, "```py\nprint()\n```\na"],
+    f"\n```\n{MARKUP}\n```": [F, f"```\n{MARKUP}\n```"],
+    f" // or {MARKUP}": [F, "// or ", F],
+    f"}} {MARKUP}": [F, "} ", F],
+    '\n{"a": 1}\nand so on': [F, '{"a": 1}\nand so on'],
+    "\n{ braces } in prose": [F, "{ braces } in prose"],
+    f"\n{{ braces in prose, and {MARKUP}": [F, "{ braces in prose, and ", F],
+    "\n{\"a\": \"<tool_call>{'name': 'f'}\"}": [F, "{\"a\": \"<tool_call>{'name': 'f'}\"}"],
+    f"\n{{}}\n```\n{MARKUP}\n```": [F, f"{{}}\n```\n{MARKUP}\n```"],
+}
+"""What becomes of what stands behind a body."""
+
+
+@pytest.mark.parametrize("behind", BEHIND)
+def test_behind_a_body_that_its_closer_does_not_follow_all_is_text(behind: str) -> None:
+    out = at_every_cut(f"<tool_call>{CALL}{behind}")
+    assert out.content == BEHIND[behind]
+    assert out.lost == ([("dropped", "the markup of a call names no tool")] if '"}</' in behind else [])
+
+
+@pytest.mark.parametrize("behind", ["\n```\na", "}<｜tool▁call▁begin｜>a", "}{", "} a", "// a"])
+def test_so_it_is_behind_a_body_of_deepseeks(behind: str) -> None:
+    markup = V31.removesuffix(CALL_END[0])
+    assert at_every_cut(f"{markup}{behind}").content == [F, behind.lstrip()]
+    assert at_every_cut(f"{markup}}} // a {CALL_END[0]}a").content == [F, "a"]
+
+
+def test_a_fence_that_the_markup_opened_ends_with_it() -> None:
+    for opener in ("<tool_call>", "<｜tool▁call▁begin｜>f<｜tool▁sep｜>"):
+        body = CALL if opener == "<tool_call>" else '{"x": 1}'
+        assert at_every_cut(f"{opener}```json\n{body}\n```\na").content == [F, "a"]
+        assert at_every_cut(f"{opener}```json\n{body}\n```\n```\na").content == [F, "```\na"]
+
+
 PROSE = [
     "The prefix <tool_call matters, and a > b too.",
     "The prefix <tool_call is",

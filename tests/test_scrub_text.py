@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar, SupportsIndex
 
 import pytest
 from hypothesis import given, settings
@@ -156,7 +156,22 @@ LONG: dict[str, Callable[[int], str]] = {
     "many bodies in one": lambda size: f"<tool_call>{CALL * (size // len(CALL))}</tool_call>",
     "openers": lambda size: "<tool_call" * (size // 10),
     "openers with attributes": lambda size: "<tool_call a='" * (size // 14),
+    "openers in the values of attributes": lambda size: "<tool_call" + ' a="<tool_call"' * (size // 14),
+    "attributes": lambda size: "<tool_call" + ' a="b"' * (size // 6),
     "openers with bodies": lambda size: "<tool_call>{'a" * (size // 14),
+    "openers in openers": lambda size: f"{'<tool_call>' * (size // 11)}x",
+    "openers in openers that a body follows": lambda size: f"{'<tool_call>' * (size // 11)}{CALL}",
+    "blanks in a tag": lambda size: f"<tool_call{' ' * size}x",
+    "blanks behind an opener": lambda size: f"<tool_call>{' ' * size}x",
+    "blanks behind a brace": lambda size: f'<tool_call>{{{" " * size}"name": "f"}}',
+    "blanks behind a body": lambda size: f"<tool_call>{CALL}{' ' * size}x",
+    "blanks in a section": lambda size: f"<｜tool▁calls▁begin｜>{' ' * size}x",
+    "comments behind a body": lambda size: f"<tool_call>{CALL}{'// a' * (size // 4)}",
+    "comments behind bodies": lambda size: f"<tool_call>{CALL}// " * (size // 50),
+    "braces behind a body": lambda size: f"<tool_call>{CALL}{'}' * size}",
+    "hopeless bodies": lambda size: "<tool_call>{'a' b</tool_call>" * (size // 29),
+    "bodies of no tool": lambda size: f"<tool_call name='f'>[{'{},' * (size // 3)}{{}}]",
+    "calls without a body": lambda size: "<｜tool▁call▁begin｜>f<｜tool▁sep｜>a " * (size // 36),
     "angles": lambda size: "<" * size,
     "backticks": lambda size: "`" * size,
     "blanks": lambda size: f"{MARKUP}{' ' * size}x",
@@ -175,6 +190,40 @@ def test_work_is_linear(kind: str, size: int) -> None:
 
     work(1_000)()
     short, long = calls_made(work(4_000)), calls_made(work(16_000))
+    assert long <= 4.5 * short + 500
+
+
+class Counted(str):
+    """A text of which it is counted how many characters are copied, into slices of it and sums with it."""
+
+    __slots__ = ()
+    copied: ClassVar[int] = 0
+
+    def counted(self, text: str) -> "Counted":
+        Counted.copied += len(text)
+        return Counted(text)
+
+    def __getitem__(self, key: SupportsIndex | slice) -> str:
+        return self.counted(super().__getitem__(key))
+
+    def __add__(self, other: str) -> str:
+        return self.counted(super().__add__(other))
+
+    def __radd__(self, other: str) -> str:
+        return self.counted(other.__add__(self))
+
+
+@pytest.mark.parametrize("kind", LONG)
+@pytest.mark.parametrize("size", [4, 1_000_000])
+def test_what_is_copied_is_linear(kind: str, size: int) -> None:
+    def copied(length: int) -> int:
+        before, scanner = Counted.copied, Scanner(FAMILIES, tools=TOOLS)
+        for part in cuts(LONG[kind](length), size):
+            scanner.feed(Counted(part))
+        scanner.close()
+        return Counted.copied - before
+
+    short, long = copied(4_000), copied(16_000)
     assert long <= 4.5 * short + 500
 
 

@@ -17,11 +17,12 @@ NO_ARGUMENTS = Lost("the arguments of a call are no JSON object")
 
 def calls_in(body: Body, depth: int, tool: str = "") -> Iterator[Call | Lost]:
     """A call for each object of a body. One that names no tool is the arguments of `tool`, if that is given."""
-    for found in objects(body, depth):
+    bodies = objects(body, depth)
+    for found in bodies:
         if found is None:
             yield NO_OBJECT
         elif tool and "name" not in found:
-            yield call_of(tool, body, depth)
+            yield call_of(tool, body, depth) if len(bodies) == 1 else NO_ARGUMENTS
         else:
             yield _call(found, depth)
 

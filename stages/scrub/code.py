@@ -23,14 +23,18 @@ class Code:
 
     before: str | None = field(init=False, default="")
     """The line so far, while a fence may begin in it: blanks, marks of lists and quotes."""
-    _fence: str = field(init=False, default="")
-    """The marks that opened the fence."""
+    _fence: int = field(init=False, default=0)
+    """How many marks opened the fence."""
+    _kind: str = field(init=False, default="")
+    """Which these were."""
     _quoted: bool = field(init=False, default=False)
     """It stands in a quote, every line of which has its mark."""
     _span: int = field(init=False, default=0)
     """How many marks opened the span, which also a fence is in its first line."""
-    run: str = field(init=False, default="")
-    """The marks at the end of the text, while more may come."""
+    run: int = field(init=False, default=0)
+    """How many marks stand at the end of the text, while more may come."""
+    _mark: str = field(init=False, default="")
+    """Which these are."""
     _begins: str | None = field(init=False, default=None)
     """What stands before them, if they stand at a line's start."""
 
@@ -61,12 +65,13 @@ class Code:
 
     def marks(self, text: str) -> None:
         """Marks of one kind have passed."""
-        if self.run and self.run[0] != text[0]:
+        if self.run and self._mark != text[0]:
             self.settle(text[0])
         if not self.run:
             before, self.before = self.before, None
             self._begins = before if before is not None and _BEFORE.fullmatch(before) else None
-        self.run += text
+        self.run += len(text)
+        self._mark = text[0]
 
     def cut(self) -> None:
         """Markup was cut out here: what follows it begins as a line does."""
@@ -74,19 +79,20 @@ class Code:
 
     def settle(self, behind: str) -> None:
         """`behind` is no mark: a run of them has ended."""
-        run, self.run = self.run, ""
-        if not run:
+        count, self.run = self.run, 0
+        ticks = self._mark == "`"
+        if not count:
             return
-        count = len(run)
         if self._fence:
-            if run.startswith(self._fence) and (self._span or (self._ends and (behind.isspace() or behind == "<"))):
-                self._fence, self._span = "", 0
-        elif run[0] == "`" and self._span:
+            closes = self._mark == self._kind and count >= self._fence
+            if closes and (self._span or (self._ends and (behind.isspace() or behind == "<"))):
+                self._fence, self._span = 0, 0
+        elif ticks and self._span:
             self._span = 0 if self._span == count else self._span
         elif count >= MARKS and self._begins is not None:
-            self._fence, self._span = run, count if run.startswith("`") else 0
+            self._fence, self._kind, self._span = count, self._mark, count if ticks else 0
             self._quoted = ">" in self._begins
-        elif run[0] == "`":
+        elif ticks:
             self._span = count
 
     @property

@@ -8,6 +8,7 @@ this family, `Unfinished` that the message ended in the middle.
 import re
 from collections.abc import Callable, Generator, Mapping, Sequence
 from functools import cache
+from string import ascii_letters
 from typing import Any
 
 from attrs import define, field, frozen
@@ -52,7 +53,12 @@ class Answering:
     """From here on the text is for the reader again."""
 
 
-Found = Call | Lost | Part | Thinking | Answering
+@frozen
+class Plain:
+    """What was read since the last thing that was found is text after all."""
+
+
+Found = Call | Lost | Part | Thinking | Answering | Plain
 
 Schema = Mapping[str, Any]
 Tools = Mapping[str, Schema]
@@ -100,16 +106,49 @@ class Unfinished(Exception):
 
 @define
 class Source:
-    """The text behind an opener, as far as it has come and was not taken: `text` from `at` on. `over`: it is all."""
+    """The text behind an opener, as far as it has come and was not taken: `text` from `at` on. `over`: it is all.
+
+    A step that looks far ahead takes what it passes, behind a mark to which it can go back: so nothing is looked at or
+    copied again because more has come.
+    """
 
     text: str = ""
     at: int = 0
     over: bool = False
+    _past: int = field(init=False, default=0)
+    """How much stood before `text`."""
+    _marks: list[int] = field(init=False, factory=list)
+    _kept: list[str] = field(init=False, factory=list)
+    """What stood before `text`, from the first mark on."""
 
     def feed(self, text: str) -> None:
         """More has come."""
+        if self._marks:
+            self._kept.append(self.text[max(self._marks[0] - self._past, 0) : self.at])
         self.text = self.text[self.at :] + text
+        self._past += self.at
         self.at = 0
+
+    def mark(self) -> None:
+        """Remember this place."""
+        self._marks.append(self._past + self.at)
+
+    def back(self) -> None:
+        """Go back to the last mark, which is gone: nothing was taken since."""
+        if self._marks[-1] < self._past:
+            kept = "".join(self._kept)
+            self.text = kept + self.text
+            self._past -= len(kept)
+            self._kept.clear()
+        self.at = self._marks.pop() - self._past
+
+    def taken(self) -> str:
+        """What was taken since the last mark, which is gone."""
+        begin = self._marks.pop() - self._past
+        text = self.text[begin : self.at] if begin >= 0 else "".join(self._kept)[begin:] + self.text[: self.at]
+        if not self._marks:
+            self._kept.clear()
+        return text
 
     @property
     def left(self) -> int:
@@ -139,7 +178,6 @@ class Family:
 
 
 BLANKS = " \t\r\n"
-_OTHER = re.compile(r"[^ \t\r\n]")
 
 
 def more(source: Source) -> Generator[None, None, bool]:
@@ -162,33 +200,35 @@ def peek(source: Source) -> Generator[None, None, str]:
 def skip(source: Source, blanks: str = BLANKS) -> Generator[None, None, str]:
     """Take blanks; the character behind them, which is not taken; empty at the end."""
     while char := (yield from peek(source)):
-        if char not in blanks:
+        while source.left and (char := source.text[source.at]) in blanks:
+            source.at += 1
+        if source.left:
             return char
-        source.at += 1
     return ""
 
 
-def one_of(source: Source, tokens: tuple[str, ...], ahead: int = 0) -> Generator[None, None, str]:
-    """Take the longest of the tokens that stands here, or `ahead` of here; empty if none does, and nothing is taken."""
+def one_of(source: Source, tokens: tuple[str, ...]) -> Generator[None, None, str]:
+    """Take the longest of the tokens that stands here; empty if none does, and nothing is taken."""
     while True:
-        rest = source.text[source.at + ahead : source.at + ahead + longest(tokens)]
+        rest = source.text[source.at : source.at + longest(tokens)]
         if rest not in prefixes(tokens) or not (yield from more(source)):
             break
     token = max((token for token in tokens if rest.startswith(token)), default="")  # the longest: they begin alike
-    source.at += ahead + len(token) if token else 0
+    source.at += len(token)
     return token
 
 
 def behind_blanks(source: Source, tokens: tuple[str, ...]) -> Generator[None, None, str]:
     """Take one of the tokens, and the blanks before it; nothing at all if none stands there, but for one that the end
     of the message cut."""
-    while (found := _OTHER.search(source.text, source.at)) is None:
-        if not (yield from more(source)):
-            return ""
-    blanks = found.start() - source.at
-    token = yield from one_of(source, tokens, blanks)
-    if not token and source.over and source.text[source.at + blanks :] in prefixes(tokens):
-        source.at = len(source.text)
+    source.mark()
+    yield from skip(source)
+    token = yield from one_of(source, tokens)
+    if token or (source.left and is_cut(source, tokens)):
+        source.at += 0 if token else source.left
+        source.taken()
+    else:
+        source.back()
     return token
 
 
@@ -220,18 +260,23 @@ def until(source: Source, tokens: tuple[str, ...]) -> Generator[None, None, tupl
 def word(source: Source, pattern: "re.Pattern[str]", most: int = 256) -> Generator[None, None, str]:
     """Take what matches, which must be a run of characters of one kind. Raises `Refused` if it is none, or longer
     than `most`."""
+    parts: list[str] = []
     while True:
         found = pattern.match(source.text, source.at)
-        end = found.end() if found else source.at
-        if end - source.at > most or (found is None and source.left > 0):
+        if found is None and source.left and not parts:
             raise Refused
-        if end < len(source.text) or not (yield from more(source)):
-            break
-    taken, source.at = source.text[source.at : end], end
-    return taken
+        if found is not None and found.group():
+            parts.append(found.group())
+            source.at = found.end()
+            most -= len(parts[-1])
+        if most < 0:
+            raise Refused
+        if source.left or not (yield from more(source)):
+            return "".join(parts)
 
 
-_NAME = re.compile(r"[A-Za-z_][\w:.-]*")
+_FIRST = frozenset(ascii_letters + "_")
+_NAME = re.compile(r"[\w:.-]+")
 _INFO = re.compile(r"\w*")
 _VALUES = {'"': re.compile(r'[^"]*'), "'": re.compile(r"[^']*")}
 
@@ -253,6 +298,8 @@ def tag(source: Source) -> Generator[None, None, dict[str, str] | None]:
             if not (yield from one_of(source, ("/>", "|>"))):
                 break
             return None if char == "/" else attributes
+        if char not in _FIRST:
+            break
         name = yield from word(source, _NAME)
         if (yield from skip(source)) != "=":
             break
@@ -279,10 +326,14 @@ def fence(source: Source) -> Generator[None, None, str]:
 
 def second(source: Source) -> Generator[None, None, str]:
     """The first character behind the next one that is no blank; nothing is taken. Raises `Unfinished` at the end."""
-    while (found := _OTHER.search(source.text, source.at + 1)) is None:
-        if not (yield from more(source)):
-            raise Unfinished
-    return found.group()
+    source.mark()
+    if (yield from peek(source)):
+        source.at += 1
+    char = yield from skip(source)
+    source.back()
+    if not char:
+        raise Unfinished
+    return char
 
 
 def stray(source: Source, place: Place) -> Generator[None, None, None]:

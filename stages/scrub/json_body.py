@@ -11,13 +11,19 @@ from attrs import define, field, frozen
 
 from pipeline.jsontext import BLANK, dumps
 from stages.scrub.early import Beginning
-from stages.scrub.grammar import Part, Source, Unfinished, more, one_of, until
+from stages.scrub.grammar import Part, Source, Unfinished, is_cut, more, one_of, second, skip, until
 from stages.scrub.mend import LEAKED_QUOTE, LEAKED_QUOTES, QUOTES, mend
 
 _INSIDE = {
     opening: re.compile(rf"[^{closing}\\]*+(?:\\.[^{closing}\\]*+)*+", re.DOTALL) for opening, closing in QUOTES.items()
 }
 _BLANKS = re.compile(f"[{BLANK}]*+")
+COMMENTS = {"//": "\n", "/*": "*/"}
+"""What opens a comment, and what closes it then."""
+_BEGIN = "\"'“‘{}/"
+"""What may stand behind the brace of an object, besides the letters of a bare key."""
+_BETWEEN = ("}", "{", ",", "```", *COMMENTS)
+"""What may stand between a body and its closer: a brace too many, the next body, the end of a fence, a comment."""
 _BEHIND_STRING = ",:}]/"
 """What may stand behind a string; a closer may too."""
 
@@ -41,22 +47,21 @@ class Value:
 
 @define
 class _Extent:
-    """What was taken of a body, and which brackets are open in it."""
+    """Which brackets are open in what was taken of a body."""
 
     closers: tuple[str, ...]
     depth: int
     early: Beginning | None = None
-    parts: list[str] = field(factory=list)
     brackets: list[str] = field(factory=list)
 
     def take(self, source: Source, end: int) -> None:
         """Take the text up to `end`."""
-        self.add(source.text[source.at : end])
+        if self.early is not None:
+            self.early.feed(source.text[source.at : end])
         source.at = end
 
     def add(self, text: str) -> None:
         """This was taken."""
-        self.parts.append(text)
         if self.early is not None:
             self.early.feed(text)
 
@@ -76,6 +81,7 @@ def body(
     Raises `Unfinished` if nothing ends it.
     """
     extent = _Extent(closers, depth, early)
+    source.mark()
     try:
         ends = yield from _to_end(source, extent)
     except Unfinished:
@@ -83,10 +89,10 @@ def body(
         raise
     yield from extent.tell()
     if ends:
-        return Body("".join(extent.parts), not extent.brackets)
+        return Body(source.taken(), not extent.brackets)
     if early is not None and early.opened:
         return Body("", False)
-    source.text, source.at = "".join(extent.parts) + source.text[source.at :], 0
+    source.back()
     if not closers:
         raise Unfinished
     text, closer = yield from until(source, closers)
@@ -168,12 +174,59 @@ def _may_follow(source: Source, extent: _Extent) -> Generator[Part | None, None,
 
 def _comment(source: Source, extent: _Extent) -> Generator[None, None, bool]:
     """Take a comment; whether it is one."""
-    token = yield from one_of(source, ("//", "/*"))
+    token = yield from one_of(source, tuple(COMMENTS))
     if not token:
         return False
-    text, closing = yield from until(source, ("\n",) if token == "//" else ("*/",))
+    text, closing = yield from until(source, (COMMENTS[token],))
     extent.add(token + text + closing)
     return True
+
+
+def begins(source: Source) -> Generator[None, None, bool]:
+    """Whether a body begins here: nothing that prose would write between brackets."""
+    char = source.text[source.at]
+    if char not in ("{", "["):
+        return False
+    inside = yield from second(source)
+    return inside in "{]" if char == "[" else inside in _BEGIN or inside == "_" or inside.isalpha()
+
+
+def end(source: Source, closers: tuple[str, ...], openers: tuple[str, ...]) -> Generator[None, None, str]:
+    """Take what may stand between a body and its closer, and the closer; which it was, or its beginning, if the end of
+    the message cut it. `{`: another body begins here.
+
+    Without either nothing is taken: what stands there is the reader's, as it is where an opener comes before that.
+    """
+    source.mark()
+    try:
+        found = yield from _closer(source, closers, openers)
+    except Unfinished:
+        found = ""
+    if found:
+        source.taken()
+    else:
+        source.back()
+    return found
+
+
+def _closer(source: Source, closers: tuple[str, ...], openers: tuple[str, ...]) -> Generator[None, None, str]:
+    """As `end`; something may have been taken where it finds none."""
+    while True:
+        yield from skip(source)
+        token = yield from one_of(source, (*closers, *_BETWEEN))
+        if token in COMMENTS:
+            _, token = yield from until(source, (COMMENTS[token], *closers, *openers))
+        if token in closers:
+            return token
+        if token in openers:
+            return ""
+        if token == "{":
+            source.at -= 1
+            return token if (yield from begins(source)) else ""
+        if not token:
+            cut = source.text[source.at :] if is_cut(source, closers) else ""
+            source.at += len(cut)
+            return cut
 
 
 @cache

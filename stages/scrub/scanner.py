@@ -1,5 +1,6 @@
 """One pass over the visible text: what of it is text, reasoning and markup."""
 
+from collections import deque
 from collections.abc import Generator
 from enum import Enum, auto
 
@@ -16,6 +17,7 @@ from stages.scrub.grammar import (
     Lost,
     Part,
     Place,
+    Plain,
     Refused,
     Source,
     Thinking,
@@ -53,14 +55,17 @@ class _Attempt:
     """Markup under way: the families that its opener may open, and what was written since the last thing found."""
 
     candidates: list[tuple[str, Family]]
-    raw: list[str]
+    raw: deque[str]
+    """What came, from `at` of the first on: it is copied only when it is told."""
+    at: int
     place: Place
     source: Source
-    size: int = 0
+    size: int | None = None
+    """Its bytes, told or not; None: they were not counted since something whole was found, or since it began."""
     found: bool = False
     """It has made something: it is this family's."""
-    told: bool = False
-    """A call was told whose body is not whole."""
+    told: int = 0
+    """Bytes of the body of a call that was told, and is not whole."""
     parser: Generator[Found | None, None, None] = field(init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -73,10 +78,30 @@ class _Attempt:
 
     def take(self) -> str:
         """What was read since the last thing found."""
-        raw = "".join(self.raw)
-        end = len(raw) - self.source.left
-        self.raw = [raw[end:]]
-        return raw[:end]
+        count = sum(map(len, self.raw)) - self.at - self.source.left
+        parts: list[str] = []
+        while count > 0:
+            part = self.raw[0][self.at : self.at + count]
+            parts.append(part)
+            count -= len(part)
+            self.at += len(part)
+            if self.at == len(self.raw[0]):
+                self.raw.popleft()
+                self.at = 0
+        return "".join(parts)
+
+    def rest(self) -> tuple[str, int]:
+        """All that came since the last thing found, read or not: a text, and where in it that begins."""
+        if len(self.raw) == 1:
+            return self.raw[0], self.at
+        return "".join(self.raw)[self.at :], 0
+
+    def count(self) -> int:
+        """Count its bytes."""
+        if self.size is None:
+            text, at = self.rest()
+            self.size = self.told + size_of(text[at:])
+        return self.size
 
 
 @define
@@ -103,7 +128,8 @@ class Scanner:
     _closers: tuple[str, ...] = field(init=False, default=())
     """What ends the reasoning that the text is in; empty: it is in none."""
     _text: str = field(init=False, default="")
-    """What has come and was not told, while no markup is under way."""
+    """What has come and was not told, from `_at` on, while no markup is under way."""
+    _at: int = field(init=False, default=0)
     _over: bool = field(init=False, default=False)
     _attempt: _Attempt | None = field(init=False, default=None)
     _code: Code = field(init=False, factory=Code)
@@ -117,7 +143,7 @@ class Scanner:
     @property
     def held(self) -> int:
         """Bytes of what is held back."""
-        return self._attempt.size if self._attempt is not None else size_of(self._text)
+        return self._attempt.count() if self._attempt is not None else size_of(self._text[self._at :])
 
     def passes(self, text: str) -> bool:
         """Whether this is text and nothing else; then it has been told. Asked while it is `quiet` and holds nothing."""
@@ -133,7 +159,7 @@ class Scanner:
         """What is certain, now that this has come."""
         out: list[Piece] = []
         if self._attempt is None:
-            self._text += text
+            self._text, self._at = self._text[self._at :] + text, 0
         else:
             self._grow(self._attempt, text, out)
         self._scan(out)
@@ -160,9 +186,9 @@ class Scanner:
 
     def _grow(self, attempt: _Attempt, text: str, out: list[Piece]) -> None:
         """More of the markup under way."""
+        attempt.size = attempt.count() + size_of(text)
         attempt.raw.append(text)
         attempt.source.feed(text)
-        attempt.size += size_of(text)
         if attempt.size > self.limits.held_bytes:
             if attempt.told:
                 bound = f"a call that was written as text is larger than {self.limits.held_bytes} bytes"
@@ -171,25 +197,26 @@ class Scanner:
 
     def _give_up(self, attempt: _Attempt, out: list[Piece]) -> None:
         """The markup under way is text."""
-        raw = "".join(attempt.raw)
+        text, at = attempt.rest()
         self._attempt = None
-        self._code.passed(raw)
-        self._tell(raw, out)
+        self._code.passed(text[at:])
+        self._tell(text[at:], out)
 
     def _scan(self, out: list[Piece]) -> None:
         goes_on = True
-        while goes_on and (self._attempt is not None or self._text):
+        while goes_on and (self._attempt is not None or self._at < len(self._text)):
             goes_on = self._find(out) if self._attempt is None else self._pursue(self._attempt, out)
         self.quiet = not (self._behind or self._closers)
 
     def _find(self, out: list[Piece]) -> bool:
         """Tell the text up to the next markup; whether there is more to do. What may become markup is held back."""
-        text, opening, code, at = self._text, self._openers, self._code, 0
+        text, opening, code, told = self._text, self._openers, self._code, self._at
+        at = told
         while found := opening.search(text, at):
             begin = found.start()
-            if self._closers and self._behind and text[:begin].strip():  # its own opener may not come any more
-                self._tell(text[:begin], out)
-                self._text = text[begin:]
+            if self._closers and self._behind and text[told:begin].strip():  # its own opener may not come any more
+                self._tell(text[told:begin], out)
+                self._at = begin
                 return True
             code.passed(text[at:begin])
             if text[begin] in FENCES and not self._closers:
@@ -199,23 +226,23 @@ class Scanner:
             code.settle(text[begin])
             if not code.inside or self._closers:
                 if not self._over and text[begin : begin + opening.longest] in opening.prefixes:
-                    self._tell(text[:begin], out)
-                    self._text = text[begin:]
+                    self._tell(text[told:begin], out)
+                    self._text, self._at = text[begin:], 0
                     return False
                 if candidates := opening.at(text, begin):
-                    self._tell(text[:begin], out)
-                    self._begin(candidates, text[begin:])
+                    self._tell(text[told:begin], out)
+                    self._begin(candidates, text, begin)
                     return True
             at = begin + 1
             code.passed(text[begin])
         code.passed(text[at:])
-        self._tell(text, out)
-        self._text = ""
+        self._tell(text[told:], out)
+        self._text, self._at = "", 0
         return False
 
-    def _begin(self, candidates: list[tuple[str, Family]], text: str) -> None:
-        """Try to read what stands here as markup of the first of some families."""
-        self._text = ""
+    def _begin(self, candidates: list[tuple[str, Family]], text: str, at: int) -> None:
+        """Try to read what stands there as markup of the first of some families."""
+        self._text, self._at = "", 0
         opener = candidates[0][0]
         place = Place(
             opener=opener,
@@ -228,8 +255,8 @@ class Scanner:
             weak=candidates[0][1].weak,
             early=self.early and not self._closers,
         )
-        source = Source(text[len(opener) :], over=self._over)
-        self._attempt = _Attempt(candidates, [text], place, source, size_of(text))
+        source = Source(text, at + len(opener), self._over)
+        self._attempt = _Attempt(candidates, deque([text]), at, place, source)
 
     def _pursue(self, attempt: _Attempt, out: list[Piece]) -> bool:
         """Read on; whether it has come to an end."""
@@ -237,13 +264,15 @@ class Scanner:
             while (found := next(attempt.parser)) is not None:
                 attempt.found = True
                 self._made(attempt, found, out)
+            attempt.count()
             return False
         except StopIteration:
             if raw := attempt.take():
-                self._cut(attempt, Piece(_kind(attempt.family), raw, inside=bool(self._closers)), out)
-            self._attempt, self._text = None, attempt.raw[0]
+                self._cut(Piece(_kind(attempt.family), raw, inside=bool(self._closers)), out)
+            self._attempt, self._text, self._at = None, attempt.source.text, attempt.source.at
         except Unfinished:
-            self._cut(attempt, Piece(Kind.UNFINISHED, "".join(attempt.raw), inside=bool(self._closers)), out)
+            text, at = attempt.rest()
+            self._cut(Piece(Kind.UNFINISHED, text[at:], inside=bool(self._closers)), out)
             self._attempt = None
         except Refused:
             self._refused(attempt, out)
@@ -251,32 +280,36 @@ class Scanner:
 
     def _made(self, attempt: _Attempt, found: Found, out: list[Piece]) -> None:
         """Something was found."""
-        inside, raw, size = bool(self._closers), attempt.take(), attempt.size
+        inside, raw = bool(self._closers), attempt.take()
+        attempt.size = None
+        attempt.told = attempt.told + size_of(raw) if isinstance(found, Part) else 0  # a body is kept until it is whole
+        if isinstance(found, Plain):
+            self._code.passed(raw)
+            self._tell(raw, out)
+            return
         call = found if isinstance(found, Call | Lost | Part) else None
         if not isinstance(found, Call | Lost | Part):
             self._closers = found.closers if isinstance(found, Thinking) else ()
-        self._cut(attempt, Piece(_kind(attempt.family), raw, call, attempt.family.weak, inside), out)
-        attempt.told = isinstance(found, Part)
-        attempt.size = size if attempt.told else attempt.size  # its body is kept until it is whole
+        self._cut(Piece(_kind(attempt.family), raw, call, attempt.family.weak, inside), out)
 
-    def _cut(self, attempt: _Attempt, piece: Piece, out: list[Piece]) -> None:
+    def _cut(self, piece: Piece, out: list[Piece]) -> None:
         """Markup is cut out of the text."""
         out.append(piece)
-        attempt.size = 0
         self._behind = True
         self._code.cut()
         self._set_openers()
 
     def _refused(self, attempt: _Attempt, out: list[Piece]) -> None:
         """It is another family's, or else its first character is text, and what follows is read anew."""
-        raw = "".join(attempt.raw)
+        text, at = attempt.rest()
         self._attempt = None
         if not attempt.found and len(attempt.candidates) > 1:
-            self._begin(attempt.candidates[1:], raw)
+            self._begin(attempt.candidates[1:], text, at)
             return
         if not self._closers:
             self._shown = max(0, self._shown + (-1 if attempt.family.stray else 1))
-        first, self._text = raw[0], raw[1:]
+        self._text, self._at = text, at + 1
+        first = text[at : at + 1]
         self._code.passed(first)
         self._tell(first, out)
 

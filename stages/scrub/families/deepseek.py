@@ -23,7 +23,7 @@ from stages.scrub.grammar import (
     stray,
     word,
 )
-from stages.scrub.json_body import body
+from stages.scrub.json_body import body, end
 
 
 def spellings(*words: str) -> tuple[str, ...]:
@@ -67,7 +67,8 @@ def _call(source: Source, place: Place) -> Generator[Found | None, None, None]:
             raise Refused
         name = yield from _name(source)
         char = yield from skip(source)
-    if char == "`":
+    fenced = char == "`"
+    if fenced:
         char = yield from fence(source)
     if not char:
         raise Unfinished
@@ -79,8 +80,9 @@ def _call(source: Source, place: Place) -> Generator[Found | None, None, None]:
         yield call_of(name, read, depth)
     else:
         yield from calls_in(read, depth)
-    yield from behind_blanks(source, ("```",))
-    yield from behind_blanks(source, CALL_END)
+    if fenced:
+        yield from behind_blanks(source, ("```",))
+    yield from end(source, CALL_END, (*SECTION_END, *CALL, *SECTION, "{"))
 
 
 def _name(source: Source) -> Generator[None, None, str]:

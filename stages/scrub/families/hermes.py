@@ -10,18 +10,17 @@ from stages.scrub.grammar import (
     Found,
     Lost,
     Place,
+    Plain,
     Refused,
     Source,
     behind_blanks,
     fence,
     one_of,
-    second,
     skip,
     stray,
     tag,
-    until,
 )
-from stages.scrub.json_body import body
+from stages.scrub.json_body import begins, body, end
 
 NAMES = ("tool_call", "toolcall", "tool-call", "TOOL_CALL")
 OPENERS = tuple(f"<{name}" for name in NAMES)
@@ -29,21 +28,17 @@ TOKENS = ("<|tool_call|>",)
 """Openers that are one token, with no attributes."""
 CLOSERS = (*(f"</{name}>" for name in NAMES), "<tool_call|>", "<|/tool_call|>", "<|tool_call|>")
 STRAYS = (*(f"</{name}>" for name in NAMES), "<tool_call|>", "<|/tool_call|>", "<|im_end|>", "<|endoftext|>")
+WRAPPERS = 4
+"""So many openers may stand one in another round a body. Those that no body follows are read again as text."""
 INVISIBLE = "\u200b\ufeff"
-BEGIN = "\"'“‘{}/"
-"""What may stand behind the brace of an object, besides the letters of a bare key."""
-
-COMMENTS = {"//": "\n", "/*": "*/"}
-TAIL = ("}", "{", "```", *COMMENTS)
-"""What may stand between a body and its closer: a brace too many, the next body, the end of a fence, a comment."""
-
 NO_BODY = Lost("the markup of a call is empty")
 
 
 def _hermes(source: Source, place: Place) -> Generator[Found | None, None, None]:
     name = ""
     opener = place.opener
-    while True:
+    fenced = False
+    for _ in range(WRAPPERS):
         if opener in OPENERS:
             attributes = yield from tag(source)
             if attributes is None:
@@ -52,6 +47,7 @@ def _hermes(source: Source, place: Place) -> Generator[Found | None, None, None]
             name = attributes.get("name", name)
         char = yield from skip(source, BLANKS + INVISIBLE)
         if char == "`":
+            fenced = True
             char = yield from fence(source)
         if char != "<":
             break
@@ -61,36 +57,32 @@ def _hermes(source: Source, place: Place) -> Generator[Found | None, None, None]
         opener = yield from one_of(source, OPENERS + TOKENS)
         if not opener:
             raise Refused
+    if not char or not (yield from begins(source)):
+        raise Refused
+    yield from _bodies(source, place, name, fenced)
+
+
+def _bodies(source: Source, place: Place, name: str, fenced: bool) -> Generator[Found | None, None, None]:
+    """The calls of the body that begins here, and of those behind it, the closer included.
+
+    Another body that makes no call is one only if the closer comes behind it; else it is the reader's.
+    """
+    depth, closers, another = place.limits.json_depth, CLOSERS, False
     while True:
-        if not (yield from _begins(source, char)):
-            raise Refused
         early = Beginning(place, name) if place.early else None
-        read = yield from body(source, CLOSERS, place.limits.json_depth, early)
-        yield from calls_in(read, place.limits.json_depth, name)
-        if not (yield from _goes_on(source)):
+        read = yield from body(source, closers, depth, early)
+        calls = [*calls_in(read, depth, name)]
+        doubtful = another and not (early and early.opened) and all(isinstance(call, Lost) for call in calls)
+        if not doubtful:
+            yield from calls
+        if fenced:
+            yield from behind_blanks(source, ("```",))
+        closer = yield from end(source, CLOSERS, OPENERS + TOKENS)
+        if doubtful:
+            yield from calls if closer else (Plain(),)
+        if closer != "{":
             return
-        char = source.text[source.at]
-
-
-def _begins(source: Source, char: str) -> Generator[None, None, bool]:
-    """Whether a body begins here: nothing that prose would write between brackets."""
-    if char not in ("{", "["):
-        return False
-    inside = yield from second(source)
-    return inside in "{]" if char == "[" else inside in BEGIN or inside == "_" or inside.isalpha()
-
-
-def _goes_on(source: Source) -> Generator[None, None, bool]:
-    """Take what belongs to a body behind its end, the closer included; whether another body follows before that."""
-    while token := (yield from behind_blanks(source, (*CLOSERS, *TAIL))):
-        if token in CLOSERS:
-            return False
-        if token in COMMENTS:
-            yield from until(source, (COMMENTS[token],))
-        elif token == "{":
-            source.at -= 1
-            return True
-    return False
+        fenced, another, closers = False, True, CLOSERS + OPENERS + TOKENS
 
 
 FAMILIES = (
