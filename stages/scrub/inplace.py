@@ -51,6 +51,11 @@ class PlacedWriter(Voice):
     _said: int | None = field(init=False, default=None)
     """The text block that speaks, by the index that it came with."""
 
+    @property
+    def speaking(self) -> bool:
+        """The block of text that speaks is open."""
+        return self._said in self._texts
+
     def open(self, block: ToolUseBlock, out: list[Event]) -> int:
         """A call that was written as text begins; its index."""
         self._shut(out)
@@ -173,6 +178,6 @@ class PlacedWriter(Voice):
     def _shut(self, out: list[Event]) -> None:
         """The block that speaks is closed: something is put in behind it."""
         self._end_thought(out)
-        if self._said is not None and (at := self._texts.pop(self._said, None)) is not None:
-            out.append(BlockStop(at))
+        if self._said is not None and self._said in self._texts:
+            out.append(BlockStop(self._texts.pop(self._said)))
         self.flowing = False

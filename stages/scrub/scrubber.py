@@ -1,6 +1,7 @@
 """Tool calls and reasoning that a model wrote as text become blocks, while they are still arriving."""
 
 from collections.abc import Callable, Collection, Iterable, Sequence
+from itertools import takewhile
 
 from attrs import define, evolve, field
 
@@ -33,6 +34,7 @@ from stages.scrub.writer import Writer
 
 BESIDE = frozenset({ArgumentsDelta, ReasoningDelta})
 """What most that is no text is."""
+MARKUP = frozenset({Kind.CALLS, Kind.TAG, Kind.STRAY})
 
 
 @define
@@ -216,6 +218,8 @@ class TagScrubber(Stage[Event, Event]):
                 self._show(tape.take(length - left, shown=True), _is_thought(piece), out)
             else:
                 self._decided(tape)
+                if fate is Fate.CALL and self._voice.speaking:
+                    self._note(piece, tape, out)
                 self._cut(piece, fate, tape.take(len(piece.raw)), out)
             for event in tape.beside():
                 self._calls.event(event, out)
@@ -266,6 +270,12 @@ class TagScrubber(Stage[Event, Event]):
                 self._voice.thought(event.text, out)
             else:
                 self._voice.text(event, out)
+
+    def _note(self, piece: Piece, tape: Tape, out: list[Event]) -> None:
+        """What waits and belongs to the text before a call is written before the call, which closes its block."""
+        hidden = takewhile(lambda one: one.kind in MARKUP or one.raw.isspace(), tape.pieces)
+        for note in tape.notes(len(piece.raw) + sum(len(one.raw) for one in hidden)):
+            self._voice.event(note, out)
 
     def _cut(self, piece: Piece, fate: Fate, events: Iterable[Event], out: list[Event]) -> None:
         """A piece that is not shown; behind it comes what came in the middle of it."""

@@ -14,6 +14,7 @@ from pipeline.events import (
     ReasoningDelta,
     RefusalDelta,
     SignatureDelta,
+    TextBlock,
     TextDelta,
 )
 from pipeline.jsontext import size_of
@@ -88,6 +89,23 @@ class Tape:
                     break
                 whole = end
         return whole
+
+    def notes(self, count: int) -> list[AnnotationDelta]:
+        """The citations among so many characters and right behind them, not of another block: they are taken off."""
+        end, at, found = -self._passed, 0, list[AnnotationDelta]()
+        for event in self.events:
+            if isinstance(event, TextDelta):
+                end += len(event.text)
+            if end > count or (isinstance(event, BlockStart) and isinstance(event.block, TextBlock)):
+                break
+            at += 1
+            if isinstance(event, AnnotationDelta):
+                found.append(event)
+        if found:
+            passed = [self.events.popleft() for _ in range(at)]
+            self.events.extendleft(event for event in reversed(passed) if not isinstance(event, AnnotationDelta))
+            self.size -= sum(map(weight, found))
+        return found
 
     def beside(self) -> Iterator[Event]:
         """What is no text, up to the next text."""

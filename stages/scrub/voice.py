@@ -102,6 +102,11 @@ class Voice(ABC):
             out.append(ReasoningDelta(self._thought, self._take_trail()))
         self._fill(out)
 
+    @property
+    @abstractmethod
+    def speaking(self) -> bool:
+        """A block of text is open that what is put in closes."""
+
     @abstractmethod
     def open(self, block: ToolUseBlock, out: list[Event]) -> int:
         """A call that was written as text begins; its index, under which all is written up to its stop."""

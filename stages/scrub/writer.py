@@ -50,6 +50,11 @@ class Writer(Voice):
     """Events of no block that came meanwhile."""
     _blanks: list[TextDelta] = field(init=False, factory=list)
 
+    @property
+    def speaking(self) -> bool:
+        """A block of text is open."""
+        return self._speaks
+
     def open(self, block: ToolUseBlock, out: list[Event]) -> int:
         """A call that was written as text begins; its index."""
         self._close(out)
