@@ -38,6 +38,7 @@ class Scrubbed:
     tools: dict[str, Any] = field(factory=lambda: TOOLS)
     limits: Limits = DEFAULT_LIMITS
     freeform: Sequence[str] = ()
+    in_place: bool = False
     ledger: Ledger = field(init=False, factory=Ledger)
     outcome: Outcome = field(init=False, factory=Outcome)
     steps: list[list[Event]] = field(init=False, factory=list)
@@ -53,6 +54,7 @@ class Scrubbed:
             ledger=self.ledger,
             limits=self.limits,
             outcome=self.outcome,
+            in_place=self.in_place,
         )
 
     def give(self, *events: Event) -> "Scrubbed":
@@ -64,7 +66,7 @@ class Scrubbed:
         self.steps.append([*stage.receive_eof()])
         assert stage.held == 0
         assert stage.ended
-        obeys(self.events)
+        obeys(self.events, dense=not self.in_place)
         return self
 
     @property
@@ -107,14 +109,14 @@ class Scrubbed:
         return [(action, reason) for _, action, reason in losses(self.ledger)]
 
 
-def obeys(events: Iterable[Event]) -> None:
+def obeys(events: Iterable[Event], *, dense: bool = True) -> None:
     """One block at a time, dense indexes, no empty text, nothing behind the end."""
     opened: int | None = None
     blocks, said = 0, True
     for event in events:
         if isinstance(event, BlockStart):
             assert opened is None, event
-            assert event.index == blocks, event
+            assert event.index == blocks or not dense, event
             opened, blocks, said = event.index, blocks + 1, event.block != TEXT
         elif isinstance(event, BlockStop):
             assert opened == event.index, event

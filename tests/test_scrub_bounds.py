@@ -1,26 +1,34 @@
 """stages.scrub: what is held back to the very byte, what is let go at once, and what is no state of the text."""
 
+import time
 from typing import Any
 
 import pytest
 from attrs import evolve
 
+from pipeline.errors import LimitExceeded
 from pipeline.events import (
+    AnnotationDelta,
     BlockStart,
     BlockStop,
+    Carry,
     Event,
+    Frame,
     Ping,
     RefusalDelta,
+    ServerBlock,
     SignatureDelta,
     TextDelta,
     ToolKind,
     ToolUseBlock,
 )
 from pipeline.limits import Limits
-from pipeline.testing import EOF, play
+from pipeline.route import AnswerOptions
+from pipeline.testing import EOF, UnknownEvent, play
 from stages.scrub import TagScrubber
 from stages.scrub.families import FAMILIES
 from stages.scrub.scanner import Kind, Scanner
+from stages.scrub.tape import EVENT
 from tests.canonical import BEGIN, CALL_A, CALL_B, END, REASONING, TEXT, TOOLS, args, start, stop, text, think
 from tests.scrubbing import CALL, HIDING, MARKUP, NATIVE, PROMPT, F, Scrubbed, at_every_cut, cuts, said, scrubbed
 from tests.scrubbing import TOOLS as OFFERED
@@ -46,7 +54,7 @@ def test_each_body_of_several_may_be_so_long(short: int) -> None:
 
 @pytest.mark.parametrize("short", [0, 1])
 def test_so_long_may_be_what_waits_for_the_gate(short: int) -> None:
-    limits = Limits(held_bytes=len(MARKUP) - short)
+    limits = Limits(held_bytes=len(MARKUP) + EVENT - short)
     events = [BEGIN, start(0, TEXT), text(0, "a"), text(0, MARKUP), stop(0), *OWN, TOOLS]
     assert Scrubbed(NATIVE, limits=limits).give(*events).content == (["a", F, A] if short else [f"a{MARKUP}", A])
 
@@ -55,6 +63,104 @@ def test_so_long_may_be_what_waits_for_the_gate(short: int) -> None:
 def test_so_long_may_be_a_name_and_an_id(most: int) -> None:
     out = scrubbed(f'<tool_call>{{"name": "{"f" * 10}"}}</tool_call>', limits=Limits(id_chars=most))
     assert out.content == ([("f" * 10, "{}")] if most == 10 else [])
+
+
+R = [start(1, REASONING), *(think(1, "r" * 100) for _ in range(50))]
+BESIDE: list[Event] = [Ping(), Carry("d", Frame(b"x" * 9)), UnknownEvent()]
+BLANKS: list[Event] = [text(0, "\n")] * 2000
+WAITING: dict[str, tuple[AnswerOptions, list[Event]]] = {
+    "reasoning behind what may become markup": (PROMPT, [text(0, "a <"), stop(0), *R]),
+    "reasoning behind a call under way": (PROMPT, [text(0, f"{OPENER}{{"), stop(0), *R]),
+    "reasoning behind a call that waits for the gate": (NATIVE, [text(0, MARKUP), stop(0), *R]),
+    "calls that wait for the gate": (NATIVE, [text(0, MARKUP)] * 100),
+    "reasoning behind a call in reasoning": (PROMPT, [text(0, f"<think>{MARKUP}"), stop(0), *R]),
+    "reasoning behind the end of reasoning": (PROMPT, [text(0, "<think>a</thi"), stop(0), *R]),
+    "reasoning behind two calls": (NATIVE, [text(0, f"{MARKUP}{OPENER}{{"), stop(0), *R]),
+    "blanks at the beginning": (PROMPT, BLANKS),
+    "blanks behind a call": (PROMPT, [text(0, MARKUP), *BLANKS]),
+    "blanks behind text and a call": (PROMPT, [text(0, f"a{MARKUP}"), *BLANKS]),
+    "blanks in reasoning": (PROMPT, [text(0, "<think>a"), *BLANKS]),
+    "events of no block behind blanks": (PROMPT, [text(0, "\n"), *BESIDE * 100]),
+    "events of no block behind the start of a text": (PROMPT, BESIDE * 100),
+    "citations": (PROMPT, [text(0, f"a{OPENER}{{"), *[AnnotationDelta(0, {"x": "y" * 300})] * 9]),
+    "signatures": (PROMPT, [text(0, f"a{OPENER}{{"), *[SignatureDelta(7, "s" * 300)] * 9]),
+    "refusals": (PROMPT, [text(0, f"a{OPENER}{{"), *[RefusalDelta(0, "n" * 300)] * 9]),
+    "frames": (PROMPT, [text(0, f"a{OPENER}{{"), *[Carry("d", Frame(b"x" * 300))] * 9]),
+    "starts": (PROMPT, [text(0, f"a{OPENER}{{"), *[start(9, ServerBlock("d", {"x": "y" * 300}))] * 9]),
+}
+"""What may wait for long, by what it is."""
+
+
+@pytest.mark.parametrize("in_place", [False, True])
+@pytest.mark.parametrize("name", WAITING)
+def test_whatever_waits_is_counted_and_leaves_at_the_bound(name: str, in_place: bool) -> None:
+    options, events = WAITING[name]
+    most, held, given, made = 1000, 0, 0, 0
+    scrubber = TagScrubber(options=options, tools=OFFERED, limits=Limits(held_bytes=most), in_place=in_place)
+    scrubber.receive([BEGIN, start(0, TEXT)])
+    for event in events:
+        given += size(event)
+        made += sum(map(size, scrubber.receive([event])))
+        held = max(held, scrubber.held)
+        assert scrubber.held <= most
+        assert given - made <= scrubber.held + 500 or name == "blanks behind a call"
+    assert held > most / 2 or name == "blanks behind a call", "it was not counted"
+
+
+def size(event: Event) -> int:
+    """Bytes of what an event says."""
+    said = [getattr(event, name, "") for name in ("text", "signature", "annotation", "block")]
+    beside = 50 * isinstance(event, Ping | UnknownEvent) + (len(event.frame.data) if isinstance(event, Carry) else 0)
+    return sum(len(str(one)) for one in said) + beside
+
+
+def test_at_the_bound_a_call_that_waits_is_recovered_and_what_is_no_call_yet_is_text() -> None:
+    limits = Limits(held_bytes=1000)
+    for options, parts, content in (
+        (NATIVE, [MARKUP], [F, "r"]),
+        (PROMPT, [f"{OPENER}{{"], [f"{OPENER}{{", "r"]),
+        (PROMPT, ["<think>a</thi"], [["a</thi"], "r"]),
+        (NATIVE, [f"{MARKUP}{OPENER}{{"], [F, f"{OPENER}{{", "r"]),
+        (PROMPT, [f"<think>{MARKUP}"], [F, "r"]),
+    ):
+        out = Scrubbed(options, limits=limits).give(*said(*parts)[:-1], *R, stop(1), END)
+        assert [["r"] if part == ["r" * 5000] else part for part in out.content] == [*content[:-1], ["r"]]
+
+
+def test_at_the_bound_a_call_that_was_begun_fails_the_stream_and_stays_open() -> None:
+    early = evolve(PROMPT, stream_calls=True)
+    scrubber = TagScrubber(options=early, tools=OFFERED, limits=Limits(held_bytes=1000))
+    scrubber.receive([BEGIN, start(0, TEXT), text(0, '<tool_call>{"name": "f", "arguments": {'), stop(0)])
+    held = scrubber.held
+    for event in R[:5]:
+        assert list(scrubber.receive([event])) == []
+    assert scrubber.held > held + 400
+    with pytest.raises(LimitExceeded, match="with what waits behind it"):
+        scrubber.receive(R)
+    assert list(scrubber.receive_eof()) == []
+
+
+def test_blanks_that_are_written_at_the_bound_are_text_and_reasoning_to_what_follows() -> None:
+    limits = Limits(held_bytes=10)
+    blank = ["\n" * 6] * 2
+    assert Scrubbed(limits=limits).give(*said(*blank, MARKUP, " b")).content == ["\n" * 12, F, " b"]
+    assert Scrubbed(limits=limits).give(*said("<think>a", *blank, " b</think>c")).content == [
+        ["a" + "\n" * 12 + " b"],
+        "c",
+    ]
+    assert Scrubbed(limits=limits).give(*said(f"a{MARKUP}", *blank, MARKUP)).content == ["a", F, "\n" * 12, F]
+
+
+@pytest.mark.parametrize("in_place", [False, True])
+@pytest.mark.parametrize("before", ["", "<think>a"])
+def test_how_much_is_held_is_told_in_linear_time(before: str, in_place: bool) -> None:
+    scrubber = TagScrubber(options=PROMPT, tools=OFFERED, in_place=in_place)
+    scrubber.receive([BEGIN, start(0, TEXT), *([text(0, before)] if before else [])])
+    began = time.process_time()
+    for count in range(1, 20_001):
+        scrubber.receive([text(0, "\n")])
+        assert scrubber.held == count
+    assert time.process_time() - began < 6  # linear 1, quadratic 10 and more
 
 
 def test_behind_markup_that_was_too_long_the_line_goes_on() -> None:

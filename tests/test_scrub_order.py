@@ -144,6 +144,42 @@ def test_a_reasoning_tag_cut_by_reasoning_stays_one() -> None:
     assert out.content == [["a"], ["hm"], ["b"], "c"]
 
 
+SCATTERED: list[tuple[list[str], list[Any]]] = [
+    (["<tool_call>", '{"name":"f"', "}</tool_call>"], [("f", "{}"), ["hm"], ["hm"]]),
+    (["<thi", "nk", ">x</think>y"], [["hm"], ["hm"], ["x"], "y"]),
+    (["a <tool_call>", '{"name":"f"', '}</tool_call>{"'], ["a ", ("f", "{}"), ["hm"], ["hm"], '{"']),
+    (["<think>a", " ", "b</think>c"], [["a"], ["hm"], ["hm"], ["b"], "c"]),
+    (["<think>", "a", "</think>", "<tool_c", "all>", "{}</tool_call>"], [["hm"], ["a"], *[["hm"]] * 4]),
+]
+
+
+@pytest.mark.parametrize("in_place", [False, True])
+@pytest.mark.parametrize("options", [PROMPT, NATIVE, evolve(PROMPT, stream_calls=True)])
+@pytest.mark.parametrize(("parts", "content"), SCATTERED)
+def test_a_block_of_text_of_which_nothing_is_left_is_none(
+    parts: list[str], content: list[Any], options: Any, in_place: bool
+) -> None:
+    made = Scrubbed(options, in_place=in_place).give(BEGIN, *between(parts, reasoned=True), END)
+    assert made.content == content
+
+
+@pytest.mark.parametrize("in_place", [False, True])
+def test_a_block_of_text_that_is_all_reasoning_is_none(in_place: bool) -> None:
+    for parts, thought in ((["<think>a", "b", "</think>c"], "ab"), (["<think>a", " ", "b</think>c"], "a b")):
+        out = Scrubbed(in_place=in_place).give(BEGIN, *between(parts), END)
+        assert out.content == [*([[thought]] if in_place else [["a"], ["b"]]), "c"]
+
+
+def between(parts: list[str], *, reasoned: bool = False) -> list[Event]:
+    """Each part in a block of its own; `reasoned`: between any two is reasoning."""
+    out: list[Event] = []
+    for at, part in enumerate(parts):
+        out += [start(2 * at, TEXT), text(2 * at, part), stop(2 * at)]
+        if reasoned and at < len(parts) - 1:
+            out += [start(2 * at + 1, REASONING), think(2 * at + 1, "hm"), stop(2 * at + 1)]
+    return out
+
+
 def test_all_that_comes_while_markup_is_under_way_waits_behind_it_in_order() -> None:
     between: list[Event] = [Ping(), Carry("d", Frame(b"x")), UnknownEvent()]
     scrubber = TagScrubber(options=PROMPT, tools=OFFERED)

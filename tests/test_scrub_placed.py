@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from typing import Any
 
+import pytest
+
 from pipeline.events import (
     AnnotationDelta,
     ArgumentsDelta,
@@ -21,7 +23,7 @@ from stages.scrub import TagScrubber
 from stages.scrub.inplace import OWN
 from tests.canonical import BEGIN, CALL_A, END, REASONING, TEXT, losses, start, stop, text, think
 from tests.canonical import TOOLS as CALLED
-from tests.scrubbing import CALL, MARKUP, PROMPT, TOOLS
+from tests.scrubbing import CALL, MARKUP, NATIVE, PROMPT, TOOLS, F, Scrubbed, cuts
 
 FIRST = [BEGIN, start(0, TEXT)]
 NOTHING = "<tool_call></tool_call>"
@@ -175,6 +177,42 @@ def test_a_note_on_text_that_was_markup_is_recorded() -> None:
     play(scrubber, FIRST, text(0, MARKUP), AnnotationDelta(0, {}))
     assert losses(scrubber.ledger) == [("annotation", "dropped", "the text that it belongs to was markup")]
     assert {entry.stage for entry in scrubber.ledger} == {"TagScrubber"}
+
+
+NOTE, LATER = AnnotationDelta(0, {"x": 1}), AnnotationDelta(0, {"x": 2})
+
+
+@pytest.mark.parametrize("in_place", [False, True])
+@pytest.mark.parametrize("parts", [[MARKUP], cuts(MARKUP, 7), [f"{MARKUP}\n", MARKUP], [f"{MARKUP}</tool_call>\n"]])
+@pytest.mark.parametrize("at", range(3))
+def test_a_citation_that_waits_with_a_call_stays_with_the_text_before_it(
+    parts: list[str], at: int, in_place: bool
+) -> None:
+    events: list[Event] = [text(0, part) for part in parts]
+    events.insert(at, NOTE)
+    out = Scrubbed(NATIVE, in_place=in_place).give(BEGIN, start(0, TEXT), text(0, "a"), *events, LATER, stop(0), END)
+    assert out.events[1:6] == [start(0, TEXT), text(0, "a"), NOTE, LATER, stop(0)]
+    assert out.lost == []
+
+
+@pytest.mark.parametrize("in_place", [False, True])
+def test_a_citation_of_the_text_behind_a_call_stays_with_that(in_place: bool) -> None:
+    first = [BEGIN, start(0, TEXT), text(0, "a"), text(0, MARKUP), NOTE, text(0, "b"), LATER, stop(0)]
+    for behind in ([], [start(1, TEXT), AnnotationDelta(1, {}), text(1, "c"), stop(1)]):
+        scrubber = TagScrubber(options=NATIVE, tools=TOOLS, in_place=in_place)
+        out = [type(event).__name__.removeprefix("Block") for event in play(scrubber, [*first, *behind, END])[0]]
+        words = ["MessageStart", "Start", "TextDelta", "AnnotationDelta", "Stop", "Start", "ArgumentsDelta", "Stop"]
+        words += ["Start", "TextDelta", "AnnotationDelta", "Stop"]
+        words += ["Start", "AnnotationDelta", "TextDelta", "Stop"] if behind else []
+        assert out == [*words, "MessageDelta"]
+        assert len(scrubber.ledger) == 0
+
+
+def test_a_citation_of_another_block_does_not_leave_before_it_begins() -> None:
+    events = [start(1, TEXT), AnnotationDelta(1, {}), text(1, "c"), stop(1)]
+    out = Scrubbed(NATIVE).give(BEGIN, start(0, TEXT), text(0, f"a{MARKUP}"), stop(0), *events, END)
+    assert out.content == ["a", F, "c"]
+    assert out.events[-5:-1] == [start(2, TEXT), AnnotationDelta(2, {}), text(2, "c"), stop(2)]
 
 
 def test_plain_text_leaves_in_the_read_that_it_came_in() -> None:

@@ -1,10 +1,14 @@
 """The gate: whether what is written as a call becomes one, for streams, whole answers and answers of either kind."""
 
+from collections.abc import Collection
 from enum import Enum, auto
 
+from attrs import define, field
+
 from pipeline.errors import ClientError
-from pipeline.route import Leftover, Recover
-from stages.scrub.grammar import Family
+from pipeline.route import AnswerOptions, Leftover, Recover
+from stages.scrub.grammar import Call, Family
+from stages.scrub.scanner import Kind, Piece
 
 
 class Fate(Enum):
@@ -24,6 +28,10 @@ class Progress(Enum):
     CUT = auto()
 
 
+_MEANT = {Progress.OPEN: Fate.UNDECIDED, Progress.OVER: Fate.CALL, Progress.CUT: Fate.TEXT}
+"""What becomes of a call that is meant only if the model says nothing more."""
+
+
 def fate(recover: Recover, residue: Leftover, *, tools: bool, structured: bool, progress: Progress) -> Fate:
     """What becomes of whole markup of calls.
 
@@ -37,7 +45,7 @@ def fate(recover: Recover, residue: Leftover, *, tools: bool, structured: bool, 
         return Fate.CALL
     if structured:
         return Fate.TEXT if residue == "verbatim" else Fate.HIDDEN
-    return {Progress.OPEN: Fate.UNDECIDED, Progress.OVER: Fate.CALL, Progress.CUT: Fate.TEXT}[progress]
+    return _MEANT[progress]
 
 
 def read(families: tuple[Family, ...], *, calls: bool, weak: tuple[str, ...] = ()) -> tuple[Family, ...]:
@@ -52,3 +60,63 @@ def read(families: tuple[Family, ...], *, calls: bool, weak: tuple[str, ...] = (
     return tuple(
         family for family in families if (calls or family.reasoning) and (not family.weak or family.name in weak)
     )
+
+
+@define
+class Gate:
+    """Tells what becomes of each piece, by what is known of the answer so far."""
+
+    options: AnswerOptions
+    tools: Collection[str]
+    progress: Progress = field(init=False, default=Progress.OPEN)
+    _structured: bool = field(init=False, default=False)
+    _from: int = field(init=False, default=0)
+    _to: int = field(init=False, default=0)
+    """Where in the visible text the pieces that wait begin and end."""
+    _answered: int = field(init=False, default=0)
+    """Up to where the model is known to have gone on from reasoning, by text or by a call in the upstream's form."""
+
+    def told(self, piece: Piece) -> None:
+        """One more piece is certain."""
+        self._to += len(piece.raw)
+        if piece.kind is Kind.TEXT and not piece.raw.isspace():
+            self._answered = self._to
+
+    def passed(self, count: int) -> None:
+        """So many characters wait no longer; if it is negative, they wait again."""
+        self._from += count
+
+    def called(self) -> bool:
+        """The model made a call that is no text; whether markup of calls is text since then."""
+        first, self._structured = not self._structured, True
+        self._answered = self._to
+        return first and self._calls() is Fate.TEXT
+
+    def fate(self, piece: Piece, *, behind_markup: bool) -> Fate:
+        """What becomes of the first piece that waits, or of one that goes with it."""
+        if piece.kind in (Kind.TEXT, Kind.THOUGHT):
+            return Fate.TEXT
+        if piece.kind is Kind.TAG:
+            return Fate.HIDDEN
+        if piece.kind is Kind.STRAY:
+            return Fate.HIDDEN if behind_markup or self.options.residue == "hide" else Fate.TEXT
+        if piece.kind is Kind.UNFINISHED:
+            return Fate.HIDDEN if self.options.unfinished == "hide" else Fate.TEXT
+        if piece.weak and isinstance(piece.found, Call) and piece.found.name not in self.tools:
+            return Fate.TEXT
+        made = self._calls()
+        if not piece.inside or made is not Fate.CALL:
+            return made
+        if self._answered > self._from:  # it went on to answer: what it weighed was a thought
+            return Fate.TEXT
+        return _MEANT[self.progress]
+
+    def _calls(self) -> Fate:
+        """What becomes of markup of calls, as things stand."""
+        return fate(
+            self.options.recover,
+            self.options.residue,
+            tools=bool(self.tools),
+            structured=self._structured,
+            progress=self.progress,
+        )

@@ -184,16 +184,35 @@ class Scanner:
         self._scan(out)
         return out
 
+    def let_go(self) -> list[Piece]:
+        """What is held back, which is text from now on: no more may wait behind it.
+
+        Raises `LimitExceeded` if a call was told of it already.
+        """
+        out: list[Piece] = []
+        if self._attempt is not None:
+            self._outgrown(self._attempt, out)
+        else:
+            text, self._text = self._text, ""
+            self._code.passed(text)
+            self._tell(text, out)
+        self._scan(out)
+        return out
+
     def _grow(self, attempt: _Attempt, text: str, out: list[Piece]) -> None:
         """More of the markup under way."""
         attempt.size = attempt.count() + size_of(text)
         attempt.raw.append(text)
         attempt.source.feed(text)
         if attempt.size > self.limits.held_bytes:
-            if attempt.told:
-                bound = f"a call that was written as text is larger than {self.limits.held_bytes} bytes"
-                raise LimitExceeded(bound, code="held_bytes")
-            self._give_up(attempt, out)
+            self._outgrown(attempt, out)
+
+    def _outgrown(self, attempt: _Attempt, out: list[Piece]) -> None:
+        """The markup under way may not wait any longer."""
+        if attempt.told:
+            bound = f"a call that was written as text is larger than {self.limits.held_bytes} bytes"
+            raise LimitExceeded(f"{bound}, with what waits behind it", code="held_bytes")
+        self._give_up(attempt, out)
 
     def _give_up(self, attempt: _Attempt, out: list[Piece]) -> None:
         """The markup under way is text."""

@@ -5,9 +5,36 @@ from collections.abc import Iterator
 
 from attrs import define, field
 
-from pipeline.events import Event, TextDelta
+from pipeline.events import (
+    AnnotationDelta,
+    ArgumentsDelta,
+    BlockStart,
+    Carry,
+    Event,
+    ReasoningDelta,
+    RefusalDelta,
+    SignatureDelta,
+    TextBlock,
+    TextDelta,
+)
 from pipeline.jsontext import size_of
 from stages.scrub.scanner import Piece
+
+EVENT = 64
+"""Bytes that an event takes beside what it says, about."""
+
+
+def weight(event: Event) -> int:
+    """Bytes of an event that is no text, while it waits."""
+    if isinstance(event, ReasoningDelta | ArgumentsDelta | RefusalDelta):
+        return EVENT + size_of(event.text)
+    if isinstance(event, SignatureDelta):
+        return EVENT + size_of(event.signature)
+    if isinstance(event, AnnotationDelta):
+        return EVENT + size_of(str(event.annotation))
+    if isinstance(event, BlockStart):
+        return EVENT + size_of(str(event.block))
+    return EVENT + (len(event.frame.data) if isinstance(event, Carry) else 0)
 
 
 @define
@@ -20,7 +47,7 @@ class Tape:
     events: deque[Event] = field(init=False, factory=deque)
     pieces: deque[Piece] = field(init=False, factory=deque)
     size: int = field(init=False, default=0)
-    """Bytes of the pieces."""
+    """Bytes of the pieces, and of the events that are no text."""
     _passed: int = field(init=False, default=0)
     """How much of the first text was passed on."""
     _told_of: bool = field(init=False, default=False)
@@ -30,6 +57,11 @@ class Tape:
     def speaks(self) -> bool:
         """Some of the visible text comes next."""
         return bool(self.events) and isinstance(event := self.events[0], TextDelta) and event.text != ""
+
+    def wait(self, event: Event) -> None:
+        """One more event, which is no text."""
+        self.events.append(event)
+        self.size += weight(event)
 
     def tell(self, piece: Piece) -> None:
         """One more piece is certain."""
@@ -58,6 +90,30 @@ class Tape:
                 whole = end
         return whole
 
+    def notes(self, count: int) -> list[AnnotationDelta]:
+        """The citations among so many characters and right behind them, not of another block: they are taken off."""
+        end, at, found = -self._passed, 0, list[AnnotationDelta]()
+        for event in self.events:
+            if isinstance(event, TextDelta):
+                end += len(event.text)
+            if end > count or (isinstance(event, BlockStart) and isinstance(event.block, TextBlock)):
+                break
+            at += 1
+            if isinstance(event, AnnotationDelta):
+                found.append(event)
+        if found:
+            passed = [self.events.popleft() for _ in range(at)]
+            self.events.extendleft(event for event in reversed(passed) if not isinstance(event, AnnotationDelta))
+            self.size -= sum(map(weight, found))
+        return found
+
+    def beside(self) -> Iterator[Event]:
+        """What is no text, up to the next text."""
+        while self.events and not self.speaks:
+            event = self.events.popleft()
+            self.size -= weight(event)
+            yield event
+
     def take(self, count: int, *, shown: bool = False) -> Iterator[Event]:
         """So many characters of text, in the deltas that they came in, and what stands between them.
 
@@ -65,7 +121,9 @@ class Tape:
         """
         while count > 0:
             event = self.events.popleft()
-            if isinstance(event, TextDelta):
+            if not isinstance(event, TextDelta):
+                self.size -= weight(event)
+            else:
                 begin, end = self._passed, self._passed + count
                 self._passed = 0
                 if end < len(event.text):
