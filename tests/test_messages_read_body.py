@@ -47,7 +47,7 @@ def test_an_answer_is_a_message() -> None:
             Reasoning("Why", proof_of("thinking", "SIG"), splittable=False),
             RedactedReasoning(proof_of("redacted_thinking", "BLOB")),
             Text("Hi", ({"type": "char_location"},)),
-            ServerItem("messages", CONTENT[3]),
+            ServerItem("messages", CONTENT[3], "q"),
             ServerItem("messages", CONTENT[4]),
             ToolUse("a", "f", '{"x":1}'),
             ToolUse("b", "g", "{}"),
