@@ -77,6 +77,21 @@ def test_a_refusal_is_explained() -> None:
     assert answer(body).content == (Refusal("no"),)
 
 
+def test_what_is_told_of_a_stop_and_is_not_shown_is_recorded() -> None:
+    why = {"type": "refusal", "category": "cyber", "explanation": "no", "other": None}
+    for content, stop, lost in (
+        ((), "refusal", ["category"]),
+        (({"type": "text", "text": "Hi"},), "refusal", ["category", "explanation"]),
+        ((), "end_turn", ["category", "explanation"]),
+    ):
+        ledger = Ledger()
+        body = json.dumps(message(*content, stop_reason=stop, stop_details=why)).encode()
+        DIALECT.read_body(body, facts=RequestFacts(), ledger=ledger, limits=DEFAULT_LIMITS)
+        assert [(entry.path, entry.action) for entry in ledger] == [
+            (f"stop_details.{name}", "dropped") for name in lost
+        ]
+
+
 def test_a_call_that_the_limit_cut_is_not_whole() -> None:
     body = message(call(), stop_reason="max_tokens")
     assert answer(body).content == (ToolUse("a", "f", "", complete=False),)
