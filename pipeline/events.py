@@ -107,10 +107,14 @@ class ToolUseBlock:
 
 @event
 class ServerBlock:
-    """An item of a tool that the provider runs itself: `payload` in the words of `dialect`."""
+    """An item of a tool that the provider runs itself: `payload` in the words of `dialect`.
+
+    `search`: what it looks for, if it is a search of the web.
+    """
 
     dialect: str
     payload: Mapping[str, Any]
+    search: str | None = None
 
 
 Block = TextBlock | ReasoningBlock | RedactedReasoningBlock | ToolUseBlock | ServerBlock

@@ -77,10 +77,11 @@ class ToolUse:
 
 @frozen
 class ServerItem:
-    """An item of a tool that the provider runs itself, in the words of `dialect`."""
+    """An item of a tool that the provider runs itself, in the words of `dialect`; `search` as in `ServerBlock`."""
 
     dialect: str
     payload: Mapping[str, Any]
+    search: str | None = None
 
 
 Content = Text | Refusal | Reasoning | RedactedReasoning | ToolUse | ServerItem
@@ -131,7 +132,7 @@ class _Growing:
         elif isinstance(block, RedactedReasoningBlock):
             yield RedactedReasoning(block.data)
         elif isinstance(block, ServerBlock):
-            yield ServerItem(block.dialect, block.payload)
+            yield ServerItem(block.dialect, block.payload, block.search)
         else:
             if text or self.annotations or not self.refusal:
                 yield Text(text, tuple(self.annotations))
@@ -219,7 +220,7 @@ def _block(index: int, content: Content, failed: bool) -> Iterator[Event]:
     elif isinstance(content, RedactedReasoning):
         yield BlockStart(index, RedactedReasoningBlock(content.data))
     elif isinstance(content, ServerItem):
-        yield BlockStart(index, ServerBlock(content.dialect, content.payload))
+        yield BlockStart(index, ServerBlock(content.dialect, content.payload, content.search))
     else:
         yield BlockStart(index, ToolUseBlock(content.id, content.name, content.kind, content.namespace))
         if content.arguments:

@@ -329,7 +329,7 @@ def test_citations_of_a_message_that_failed_are_recorded() -> None:
 def test_an_item_of_a_tool_that_a_provider_runs_is_recorded() -> None:
     item: list[Event] = [BlockStart(0, ServerBlock("responses", {"type": "x"})), ArgumentsDelta(0, "x"), BlockStop(0)]
     assert deltas(*item) == []
-    assert losses(*item, *END) == [("ServerBlock", "dropped")]
+    assert losses(*item, *END) == [("ServerBlock[0] x", "dropped")]
 
 
 @pytest.mark.parametrize(

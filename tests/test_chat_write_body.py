@@ -229,9 +229,9 @@ def back(content: tuple[Content, ...]) -> Json:
 def lost(given: Message) -> set[tuple[str, str]]:
     """What the ledger must say of a message: exactly what Chat cannot."""
     said = set()
-    for one in given.content:
+    for at, one in enumerate(given.content):
         if isinstance(one, ServerItem):
-            said.add(("ServerBlock", "dropped"))
+            said.add((f"ServerBlock[{at}] web_search_call", "dropped"))
         if isinstance(one, Text) and any(note["type"] == "file_path" for note in one.annotations):
             said.add(("annotation", "dropped"))
     if given.stop_reason in (StopReason.STOP_SEQUENCE, StopReason.PAUSE_TURN, StopReason.CONTEXT_WINDOW):

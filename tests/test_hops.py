@@ -161,7 +161,7 @@ def test_a_stream_over_a_third_dialect_has_one_ledger_of_both_hops(run: Run, tmp
     assert (code, list(events_of(out))[-1]["type"]) == (0, "message_stop")
     losses = [(entry["stage"], entry["path"]) for entry in json.loads((tmp_path / "ledger").read_bytes())]
     assert losses == [
-        ("ChatEncoder", "ServerBlock"),
+        ("ChatEncoder", "ServerBlock[0] web_search_call"),
         ("ChatEncoder", "annotation"),
         ("MessagesEncoder", "annotation"),
     ]

@@ -266,17 +266,19 @@ def test_a_server_tool_is_carried_whole_at_its_end() -> None:
     items = [begin(), start(search()), given('{"que'), given('ry":"q"}'), stop()]
     assert normalized(*items)[1:-1] == [
         *([Carry("messages", frame(item))] for item in items[1:-1]),
-        [BlockStart(0, ServerBlock("messages", search(input={"query": "q"}))), BlockStop(0)],
+        [BlockStart(0, ServerBlock("messages", search(input={"query": "q"}), "q")), BlockStop(0)],
     ]
 
 
 def test_a_server_tool_may_begin_with_its_input_or_have_none() -> None:
-    for block in (search(input={"query": "q"}), search()):
-        assert said(start(block), stop())[0] == BlockStart(0, ServerBlock("messages", block))
+    for block, asked in ((search(input={"query": "q"}), "q"), (search(), ""), (search(input={"query": ["q"]}), "")):
+        assert said(start(block), stop())[0] == BlockStart(0, ServerBlock("messages", block, asked))
+    fetch = {**search(input={"query": "q"}), "name": "web_fetch"}
+    assert said(start(fetch), stop())[0] == BlockStart(0, ServerBlock("messages", fetch))
 
 
 def test_the_input_of_a_server_tool_that_is_no_json_is_recorded() -> None:
-    assert said(start(search()), given('{"que'), stop())[0] == BlockStart(0, ServerBlock("messages", search()))
+    assert said(start(search()), given('{"que'), stop())[0] == BlockStart(0, ServerBlock("messages", search(), ""))
     assert losses(start(search()), given('{"que'), stop(), told(), END) == [
         ("input", "dropped", "a server tool's, which is no JSON")
     ]
@@ -302,7 +304,7 @@ def test_a_block_that_no_event_carries_is_carried_whole(block: Json, deltas: lis
 
 
 def test_a_server_tool_that_nobody_stopped_ends_with_the_message_and_one_that_was_cut_is_recorded() -> None:
-    assert said(start(search()), told("pause_turn"), END)[0] == BlockStart(0, ServerBlock("messages", search()))
+    assert said(start(search()), told("pause_turn"), END)[0] == BlockStart(0, ServerBlock("messages", search(), ""))
     assert said(start(search()), given('{"que')) == [CUT]
     assert losses(start(search())) == [("server tool", "dropped", "cut before its end")]
 

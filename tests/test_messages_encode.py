@@ -228,7 +228,7 @@ def test_a_block_that_messages_cannot_show_leaves_no_gap_and_is_recorded() -> No
         stage=stage,
     )
     assert [one["index"] for one in made] == [0, 0, 0]
-    assert [(entry.path, entry.action) for entry in stage.ledger] == [("ServerBlock", "dropped")]
+    assert [(entry.path, entry.action) for entry in stage.ledger] == [("ServerBlock[0] x", "dropped")]
 
 
 def test_an_error_closes_no_block_that_was_not_shown() -> None:

@@ -77,7 +77,7 @@ SAID: st.SearchStrategy[Content] = st.one_of(
     st.builds(Reasoning, WORDS, st.sampled_from(["", PROOFS["thinking"]]), st.just(False)),
     st.just(RedactedReasoning(PROOFS["redacted_thinking"])),
     st.builds(ToolUse, WORDS.map("id".__add__), WORDS.map("f".__add__), INPUTS.map(lambda it: dumps(it).decode())),
-    st.just(ServerItem("messages", SEARCH)),
+    st.just(ServerItem("messages", SEARCH, "q")),
 )
 """What this dialect can say."""
 
@@ -135,18 +135,19 @@ def test_what_messages_can_say_comes_back_and_nothing_is_recorded(message: Messa
 def test_of_what_messages_cannot_say_as_much_comes_back_as_it_can_and_the_ledger_names_the_rest(
     message: Message,
 ) -> None:
-    lost = {path for content in message.content for path in losses_of(content)}
+    lost = {path for at, content in enumerate(message.content) for path in losses_of(at, content)}
     for way in (streamed, whole):
         ledger = Ledger()
         assert way(message, ledger) == evolve(message, content=tuple(said_of(message.content)))
         assert {entry.path for entry in ledger} == lost
 
 
-def losses_of(content: Content) -> Sequence[str]:
+def losses_of(at: int, content: Content) -> Sequence[str]:
     """What is lost of a content."""
     if isinstance(content, Text) and FOREIGN in content.annotations:
         return ("annotation",)
-    return ("ServerBlock",) if isinstance(content, ServerItem) and content.dialect != "messages" else ()
+    path = f"ServerBlock[{at}] web_search_call"
+    return (path,) if isinstance(content, ServerItem) and content.dialect != "messages" else ()
 
 
 def said_of(contents: Sequence[Content]) -> list[Content]:

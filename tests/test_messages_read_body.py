@@ -47,7 +47,7 @@ def test_an_answer_is_a_message() -> None:
             Reasoning("Why", proof_of("thinking", "SIG"), splittable=False),
             RedactedReasoning(proof_of("redacted_thinking", "BLOB")),
             Text("Hi", ({"type": "char_location"},)),
-            ServerItem("messages", CONTENT[3]),
+            ServerItem("messages", CONTENT[3], "q"),
             ServerItem("messages", CONTENT[4]),
             ToolUse("a", "f", '{"x":1}'),
             ToolUse("b", "g", "{}"),
@@ -75,6 +75,21 @@ def test_it_ends_as_it_says(members: Json, reason: StopReason, sequence: str | N
 def test_a_refusal_is_explained() -> None:
     body = message(stop_reason="refusal", stop_details={"type": "refusal", "explanation": "no"})
     assert answer(body).content == (Refusal("no"),)
+
+
+def test_what_is_told_of_a_stop_and_is_not_shown_is_recorded() -> None:
+    why = {"type": "refusal", "category": "cyber", "explanation": "no", "other": None}
+    for content, stop, lost in (
+        ((), "refusal", ["category"]),
+        (({"type": "text", "text": "Hi"},), "refusal", ["category", "explanation"]),
+        ((), "end_turn", ["category", "explanation"]),
+    ):
+        ledger = Ledger()
+        body = json.dumps(message(*content, stop_reason=stop, stop_details=why)).encode()
+        DIALECT.read_body(body, facts=RequestFacts(), ledger=ledger, limits=DEFAULT_LIMITS)
+        assert [(entry.path, entry.action) for entry in ledger] == [
+            (f"stop_details.{name}", "dropped") for name in lost
+        ]
 
 
 def test_a_call_that_the_limit_cut_is_not_whole() -> None:

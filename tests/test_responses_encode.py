@@ -102,7 +102,29 @@ def test_a_block_that_says_nothing_is_no_item() -> None:
 def test_another_dialects_item_is_recorded() -> None:
     other = [BlockStart(0, ServerBlock("messages", {"type": "x"})), BlockStop(0)]
     assert between(*other) == []
-    assert losses(*other, *END) == [("ServerBlock", "dropped")]
+    assert losses(*other, *END) == [("ServerBlock[0] x", "dropped")]
+
+
+def test_each_item_that_is_lost_is_an_entry_of_its_own() -> None:
+    items = [one for at in (0, 1) for one in (BlockStart(at, ServerBlock("messages", {"type": "x"})), BlockStop(at))]
+    assert losses(*items, *END) == [("ServerBlock[0] x", "dropped"), ("ServerBlock[1] x", "dropped")]
+
+
+def test_a_search_of_another_api_is_told_in_all_of_its_steps() -> None:
+    item = {"id": "ws_c1_0", "type": "web_search_call", "action": {"type": "search", "query": "q"}}
+    search = [BlockStart(0, ServerBlock("messages", {"type": "x"}, "q")), BlockStop(0)]
+    where = {"item_id": "ws_c1_0", "output_index": 0}
+    assert [{name: value for name, value in one.items() if name != "sequence_number"} for one in between(*search)] == [
+        {"type": "response.output_item.added", "output_index": 0, "item": {**item, "status": "in_progress"}},
+        {"type": "response.web_search_call.in_progress", **where},
+        {"type": "response.web_search_call.searching", **where},
+        {"type": "response.web_search_call.completed", **where},
+        {"type": "response.output_item.done", "output_index": 0, "item": {**item, "status": "completed"}},
+    ]
+    assert told(START, *search, *END)[-1]["response"]["output"] == [{**item, "status": "completed"}]
+    assert losses(*search, *END) == []
+    cut = told(START, search[0], BOOM)
+    assert [one["item"]["status"] for one in cut if "item" in one] == ["in_progress", "incomplete"]
 
 
 def test_a_note_of_another_dialect_is_recorded() -> None:

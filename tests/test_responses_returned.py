@@ -559,7 +559,7 @@ def test_everything_that_is_made_anew_is_written() -> None:
     assert last["type"] == "response.incomplete"
     assert [item["type"] for item in last["response"]["output"]] == ["reasoning", "message"]
     assert last["response"]["output"][0]["encrypted_content"] == "B"
-    assert {entry.path for entry in returner.ledger} == {"annotation", "TextDelta", "ServerBlock"}
+    assert {entry.path for entry in returner.ledger} == {"annotation", "TextDelta", "ServerBlock[2]"}
 
 
 def test_an_error_that_was_changed_is_written_anew() -> None:

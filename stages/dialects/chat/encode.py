@@ -39,6 +39,7 @@ from pipeline.events import (
     Usage,
 )
 from pipeline.freeform import Unwrapped, Wrapped
+from pipeline.hosted import path_of
 from pipeline.jsontext import dumps
 from pipeline.logprobs import Scores, scores_in
 from pipeline.message import final_usage
@@ -173,7 +174,7 @@ class ChatEncoder(Encoder):
         elif isinstance(block, RedactedReasoningBlock):
             self._detail(opened, {"type": "reasoning.encrypted", "data": block.data}, out)
         elif not isinstance(block, TextBlock | ReasoningBlock):
-            self.ledger.record(STAGE, type(block).__name__, "dropped", "Chat cannot show it")
+            self.ledger.record(STAGE, path_of(event.index, block), "dropped", "Chat cannot show it")
 
     def _call(self, block: ToolUseBlock, opened: _Open, out: list[Frame]) -> None:
         """A call begins: all that tells it from others, once."""

@@ -275,7 +275,7 @@ class HostedPart(Part):
                 self.payload["input"] = exact(whole_text(text))
             except ValueError:
                 self.writer.lose("input", "a server tool's, which is no JSON")
-        self.index = self.writer.open(ServerBlock(NAME, self.payload), out)
+        self.index = self.writer.open(ServerBlock(NAME, self.payload, _search(self.payload)), out)
         self._end(out)
 
     def cut(self, out: list[Event]) -> None:
@@ -353,6 +353,14 @@ def _call(block: Mapping[str, Any], writer: Writer, out: list[Event]) -> CallPar
 
 DIRECT: Final = {"type": "direct"}
 """The caller of a call that the model makes itself."""
+
+
+def _search(block: Mapping[str, Any]) -> str | None:
+    """What a block looks for; None if it is no search of the web."""
+    if (block.get("type"), block.get("name")) != ("server_tool_use", "web_search"):
+        return None
+    asked = block.get("input")
+    return _string(asked, "query") if isinstance(asked, dict) else ""
 
 
 def _text(value: Any) -> str:

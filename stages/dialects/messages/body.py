@@ -7,6 +7,7 @@ from pipeline.change import Change, patched
 from pipeline.dialect import RequestFacts
 from pipeline.errors import UpstreamError
 from pipeline.events import StopReason, ToolKind, Usage
+from pipeline.hosted import path_of
 from pipeline.jsontext import as_written, check_depth, exact, holds_object, loads, verbatim
 from pipeline.ledger import Ledger
 from pipeline.limits import Limits
@@ -74,7 +75,7 @@ def write(message: Message, ledger: Ledger) -> dict[str, Any]:
 
     The input of a call stands in it as the model wrote it, to be written by `pipeline.jsontext.dumps`.
     """
-    blocks = [_block(content, ledger) for content in message.content]
+    blocks = [_block(content, ledger, at) for at, content in enumerate(message.content)]
     return {
         "id": message_id(message.id),
         "type": "message",
@@ -87,8 +88,8 @@ def write(message: Message, ledger: Ledger) -> dict[str, Any]:
     }
 
 
-def _block(content: Content, ledger: Ledger) -> dict[str, Any] | None:
-    """A content block; None for one that this dialect cannot show."""
+def _block(content: Content, ledger: Ledger, at: int = 0) -> dict[str, Any] | None:
+    """A content block, the one that stands `at` a place; None for one that this dialect cannot show."""
     if isinstance(content, Text | Refusal):
         block: dict[str, Any] = {"type": "text", "text": content.text}
         if isinstance(content, Text) and content.annotations:
@@ -104,7 +105,7 @@ def _block(content: Content, ledger: Ledger) -> dict[str, Any] | None:
         return {"type": "tool_use", "id": content.id, "name": content.name, "input": _input(content, ledger)}
     if content.dialect == NAME:
         return dict(content.payload)
-    _lose("ServerBlock", "Messages cannot show it", ledger)
+    _lose(path_of(at, content), "Messages cannot show it", ledger)
     return None
 
 

@@ -33,6 +33,7 @@ from pipeline.events import (
     ToolUseBlock,
     Usage,
 )
+from pipeline.hosted import path_of
 from pipeline.jsontext import dumps
 from pipeline.ledger import Ledger
 from pipeline.logprobs import LOGPROBS, scores_in
@@ -104,7 +105,9 @@ class MessagesEncoder(Encoder):
         content = content_of(event.block)
         self._shown = content is not None
         if content is None:
-            self.ledger.record("MessagesEncoder", type(event.block).__name__, "dropped", "Messages cannot show it")
+            self.ledger.record(
+                "MessagesEncoder", path_of(event.index, event.block), "dropped", "Messages cannot show it"
+            )
             return
         _write("content_block_start", {"index": self._next, "content_block": content}, out)
         self._source = event.index

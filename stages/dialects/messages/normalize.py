@@ -23,6 +23,7 @@ from pipeline.events import (
 from pipeline.ids import CallIds
 from pipeline.jsontext import exact, is_whole
 from pipeline.normalizer import Normalizer
+from pipeline.word import word
 from stages.dialects.messages.blocks import STAGE, SpokenPart, Writer
 from stages.dialects.messages.content import Content
 from stages.dialects.messages.errors import error_in
@@ -71,7 +72,7 @@ class MessagesNormalizer(Normalizer):
     _plain: SpokenPart | None = field(init=False, default=None)
     _stop: StopReason | None = field(init=False, default=None)
     _stop_sequence: str | None = field(init=False, default=None)
-    _explanation: str = field(init=False, default="")
+    _details: Mapping[str, Any] = field(init=False, factory=dict)
     """Why the model refused."""
     _usage: Usage | None = field(init=False, default=None)
 
@@ -203,8 +204,7 @@ class MessagesNormalizer(Normalizer):
                 self._stop = StopReason.END_TURN
         if isinstance(sequence, str):
             self._stop_sequence = sequence
-        if isinstance(explanation := _object(delta.get("stop_details")).get("explanation"), str):
-            self._explanation = explanation
+        self._details = _object(delta.get("stop_details")) or self._details
         for name, value in delta.items():
             if value and name not in READ:
                 self._writer.lose(name[:64], "no event carries it")
@@ -233,9 +233,13 @@ class MessagesNormalizer(Normalizer):
             self.ledger.record(STAGE, "stop_reason", "mended", "none was told")
         reason = self._stop or StopReason.END_TURN
         self._content.settle(out, complete=reason not in CUTTING)
-        if reason is StopReason.REFUSAL and self._explanation and not self._writer.spoken:
+        why = word(self._details.get("explanation")) if reason is StopReason.REFUSAL and not self._writer.spoken else ""
+        if why:
             index = self._writer.open(TextBlock(), out)
-            out += [RefusalDelta(index, self._explanation), BlockStop(index)]
+            out += [RefusalDelta(index, why), BlockStop(index)]
+        for name, value in self._details.items():
+            if value and name != "type" and not (why and name == "explanation"):
+                self._writer.lose(f"stop_details.{name[:64]}", "no event carries it")
         out += [MessageDelta(reason, self._stop_sequence, self._usage), MessageStop()]
         self.ended = True
 

@@ -38,6 +38,7 @@ from pipeline.events import (
     Usage,
 )
 from pipeline.freeform import Unwrapped, Wrapped
+from pipeline.hosted import path_of
 from pipeline.logprobs import scores_in
 from pipeline.message import final_usage
 from pipeline.toolnames import OfferedTool
@@ -58,6 +59,7 @@ from stages.dialects.responses.written import (
     Written,
     WrittenCall,
     WrittenParts,
+    WrittenSearch,
     WrittenWhole,
 )
 
@@ -195,8 +197,13 @@ class ResponsesEncoder(Encoder):
             payload = dict(block.payload)
             item = WrittenWhole(self._wire, -1, "", {**payload, "id": payload.get("id") or self._id("item")})
             self._place(item)
+        elif block.search is not None:
+            action = {"type": "search", "query": block.search}
+            name = self._id("ws")
+            item = WrittenSearch(self._wire, -1, name, {"id": name, "type": "web_search_call", "action": action})
+            self._place(item)
         else:
-            self.ledger.record(STAGE, type(block).__name__, "dropped", "Responses cannot show it")
+            self.ledger.record(STAGE, path_of(event.index, block), "dropped", "Responses cannot show it")
         self._blocks[event.index] = item
 
     def _reasoning_item(self) -> WrittenParts:

@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 from attrs import define, field, frozen
 
@@ -267,6 +267,23 @@ class WrittenWhole(Written):
         """It is announced and told whole at one stroke."""
         self._announce(self.item, out)
         self._finish(self.item, out)
+
+
+@define(eq=False)
+class WrittenSearch(Written):
+    """A search of the web that another API's provider made: its query. Its results are the provider's own."""
+
+    item: Json
+
+    def close(self, out: list[Frame], *, complete: bool) -> None:
+        """It is told at one stroke, in all of its steps."""
+        self._announce({**self.item, "status": "in_progress"}, out)
+        for step in SEARCHING if complete else SEARCHING[:-1]:
+            self.wire.write(f"response.web_search_call.{step}", self.where, out)
+        self._finish({**self.item, "status": "completed" if complete else "incomplete"}, out)
+
+
+SEARCHING: Final = ("in_progress", "searching", "completed")
 
 
 def _part(words: Words, text: str) -> Json:
