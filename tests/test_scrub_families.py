@@ -51,6 +51,8 @@ CALLED: dict[str, list[Any]] = {
     f"<|tool_call|>{CALL}<|/tool_call|>": [F],
     f"<TOOL_CALL>{CALL}</TOOL_CALL>": [F],
     '<tool_call name="f">{"x": 1}</tool_call>': [F],
+    '<tool_call name="f">{"e": 1, "name": "Bob"}</tool_call>': [("f", '{"e": 1, "name": "Bob"}')],
+    '<tool_call name="f">{"name": "Bob", "input": {}}</tool_call>': [("f", '{"name": "Bob", "input": {}}')],
     f'<tool_call name="g">{CALL}</tool_call>': [F],
     '<tool_call name="f">\n<tool_call>{"x": 1}</tool_call>': [F],
     f"{MARKUP}<|im_end|>": [F],
@@ -261,6 +263,7 @@ def test_every_spelling_of_the_section_opens_it(opener: str) -> None:
     [
         ("<tool_call></tool_call>", "the markup of a call is empty"),
         ("<tool_call/>", "the markup of a call is empty"),
+        ("<tool_call>[]</tool_call>", "the markup of a call is empty"),
         ("<tool_call>{}</tool_call>", "the markup of a call names no tool"),
         ('<tool_call>{"name": " "}</tool_call>', "the markup of a call names no tool"),
         ('<tool_call>{"name": 3, "arguments": {}}</tool_call>', "the markup of a call names no tool"),

@@ -6,7 +6,7 @@ this family, `Unfinished` that the message ended in the middle.
 """
 
 import re
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Mapping, Sequence
 from functools import cache
 from string import ascii_letters
 from typing import Any
@@ -79,6 +79,8 @@ class Place:
     behind: bool
     """Markup stands right before it, or the beginning of the message; blanks may lie between."""
     tools: Tools = field(factory=dict)
+    freeform: Collection[str] = ()
+    """Those of them whose input is free text."""
     limits: Limits = DEFAULT_LIMITS
     weak: bool = False
     """The family that reads it is weak markup."""

@@ -85,7 +85,7 @@ def _call(source: Source, place: Place) -> Generator[Found | None, None, None]:
     if name:
         yield call_of(name, read, depth)
     else:
-        yield from calls_in(read, depth)
+        yield from calls_in(read, depth, freeform=place.freeform)
     if fenced:
         yield from behind_blanks(source, ("```",))
     yield from end(source, CALL_END, (*SECTION_END, *CALL, *SECTION, "{"))
