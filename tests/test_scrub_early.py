@@ -96,6 +96,7 @@ def test_a_call_begins_when_its_name_is_certain_and_its_arguments_follow() -> No
         (("<tool_call name='f'>", "{", '"x":', "1}</tool_call>"), 2),
         (("<tool_call name='f'>", '{"name":', ' "f"', "}</tool_call>"), 2),
         (("<tool_call name='f'>", "{}"), 1),
+        (("<tool_call name='f'>", '{"name": "g", ', '"x": 1', "}</tool_call>"), 3),
         ((DEEP, '{"x"', ":", "1}"), 2),
         ((DEEP, "{}"), 1),
         (('<｜tool▁call▁begin｜>{"name": "f"', "}<｜tool▁call▁end｜>"), 0),
@@ -171,6 +172,11 @@ def test_freeform_input_follows_when_it_is_whole() -> None:
     (block,) = (event.block for event in out.events if isinstance(event, BlockStart))
     assert isinstance(block, ToolUseBlock)
     assert block.kind is ToolKind.CUSTOM
+
+
+def test_so_does_input_that_is_a_string() -> None:
+    out = Scrubbed(EARLY, freeform=["f"]).give(*said(f'{OPEN}"arguments": "l', 's"}</tool_call>'))
+    assert out.content == [("f", "ls")]
 
 
 def test_what_comes_meanwhile_waits_behind_it_in_order() -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from stages.scrub.families import FAMILIES
 from stages.scrub.families.deepseek import CALL_END, SECTION, SECTION_END
-from tests.scrubbing import CALL, HIDING, MARKUP, PROMPT, F, at_every_cut
+from tests.scrubbing import CALL, HIDING, MARKUP, PROMPT, F, at_every_cut, cuts, scrubbed
 
 V3 = "<｜tool▁call▁begin｜>function<｜tool▁sep｜>f\n```json\n{}\n```<｜tool▁call▁end｜>"
 V31 = '<｜tool▁call▁begin｜>f<｜tool▁sep｜>{"x": 1}<｜tool▁call▁end｜>'
@@ -38,6 +38,12 @@ CALLED: dict[str, list[Any]] = {
     f"<tool_call id=\"a > b\" type='x'>{CALL}</tool_call>": [F],
     f'<tool_call\n id = "a" >{CALL}</tool_call>': [F],
     f'<tool_call id="">{CALL}</tool_call>': [F],
+    f"<tool_call id=call_0>{CALL}</tool_call>": [F],
+    f"<tool_call id = 1 type='x' n=2>{CALL}</tool_call>": [F],
+    f'<tool_call id="a", type=b ,n="c">{CALL}</tool_call>': [F],
+    f'<tool_call id="a \\"b>\\"" n=\'\\\'\\\\\'>{CALL}</tool_call>': [F],
+    f'<tool_call note="{"n" * 300}" id={"i" * 300}>{CALL}</tool_call>': [F],
+    '<tool_call id="1",name=f>{"x": 1}</tool_call>': [F],
     f"<tool_call|>{CALL}</tool_call>": [F],
     f"<tool_call|>\n[{CALL}]<tool_call|>": [F],
     f"<toolcall>{CALL}</toolcall>": [F],
@@ -45,6 +51,8 @@ CALLED: dict[str, list[Any]] = {
     f"<|tool_call|>{CALL}<|/tool_call|>": [F],
     f"<TOOL_CALL>{CALL}</TOOL_CALL>": [F],
     '<tool_call name="f">{"x": 1}</tool_call>': [F],
+    '<tool_call name="f">{"e": 1, "name": "Bob"}</tool_call>': [("f", '{"e": 1, "name": "Bob"}')],
+    '<tool_call name="f">{"name": "Bob", "input": {}}</tool_call>': [("f", '{"name": "Bob", "input": {}}')],
     f'<tool_call name="g">{CALL}</tool_call>': [F],
     '<tool_call name="f">\n<tool_call>{"x": 1}</tool_call>': [F],
     f"{MARKUP}<|im_end|>": [F],
@@ -98,6 +106,14 @@ def test_markup_is_read(markup: str, options: Any) -> None:
     assert out.content == CALLED[markup]
     assert not any("<" in delta for delta in out.deltas)
     assert out.lost in ([], [("dropped", "the markup of a call is empty")])
+
+
+def test_the_value_of_an_attribute_has_at_most_4096_characters() -> None:
+    for value in ('"{}"', "{}"):
+        for more in (0, 1):
+            whole = f"<tool_call id={value.format('a' * (4096 + more))}>{MARKUP[11:]}"
+            for size in (7, 5000):
+                assert scrubbed(*cuts(whole, size)).content == ([whole] if more else [F])
 
 
 def test_a_body_may_begin_with_a_bare_key() -> None:
@@ -178,9 +194,15 @@ PROSE = [
     "<tool_call><b>bold</b>",
     "<tool_call / > and <tool_call | >",
     '<tool_call id="a"b>',
-    "<tool_call id=a>{}",
+    "<tool_call id=a>: so it opens",
+    "<tool_call id=a b>{}",
+    '<tool_call id=a"b">{}',
+    "<tool_call id= >{}",
+    "<tool_call id>{}",
+    "<tool_call , id=a>{}",
+    '<tool_call id="a',
+    "<tool_call id=a",
     f"<tool_call {'a' * 300}=",
-    f'<tool_call id="{"a" * 300}">{CALL}',
     'He wrote "<tool_call>{\\"name\\": \\"f\\"}</tool_call>".',
     "&lt;tool_call&gt;{}",
     "＜tool_call＞{}",
@@ -192,6 +214,8 @@ PROSE = [
     "<｜tool▁call▁begin｜>function<｜tool▁sep｜><steptml:invoke>",
     "<｜tool▁call▁begin｜>a name\nof more lines",
     "<｜tool▁call▁begin｜>f<｜tool▁sep｜>no JSON",
+    "<｜tool▁call▁begin｜>f<｜tool▁sep｜>a<｜tool▁call▁begin｜> and <｜tool▁call▁end｜> too",
+    "A <｜tool▁call▁begin｜>call<｜tool▁call▁end｜> has no separator.",
     '<tool_response>\n{"name": "f"}\n</tool_response>',
     "Use `<think>` and `<tool_call>{}</tool_call>`.",
     f"Use ``a`{MARKUP}`` so.",
@@ -239,6 +263,7 @@ def test_every_spelling_of_the_section_opens_it(opener: str) -> None:
     [
         ("<tool_call></tool_call>", "the markup of a call is empty"),
         ("<tool_call/>", "the markup of a call is empty"),
+        ("<tool_call>[]</tool_call>", "the markup of a call is empty"),
         ("<tool_call>{}</tool_call>", "the markup of a call names no tool"),
         ('<tool_call>{"name": " "}</tool_call>', "the markup of a call names no tool"),
         ('<tool_call>{"name": 3, "arguments": {}}</tool_call>', "the markup of a call names no tool"),
@@ -251,6 +276,24 @@ def test_every_spelling_of_the_section_opens_it(opener: str) -> None:
         ('<tool_call>{"name": "f", "arguments": {"x": 1e400}}</tool_call>', "no JSON object"),
         (V31.replace("f<", "<", 1), "the markup of a call names no tool"),
         (V31.replace("1", "1 2"), "the arguments of a call are no JSON object"),
+        *(
+            (f"{V31[: V31.index('{')]}{hopeless}{closer}", "the arguments of a call are no JSON object")
+            for hopeless in (
+                "null",
+                "",
+                "\n",
+                '[{"x": 1}]',
+                '"{}"',
+                "ls -l",
+                "```json\nnull\n```",
+                "``",
+                "a <tool_call> b",
+            )
+            for closer in (CALL_END[0], SECTION_END[0])
+        ),
+        (V3.replace("f\n", "my tool\n"), "the arguments of a call are no JSON object"),
+        (V3.replace("f\n", "f" * 300 + "\n"), "the arguments of a call are no JSON object"),
+        (section(V3.replace("{}", "null"), V3.replace("{}", "")), "the arguments of a call are no JSON object"),
     ],
 )
 def test_a_body_that_makes_no_call_leaves_no_trace_but_in_the_ledger(markup: str, reason: str) -> None:

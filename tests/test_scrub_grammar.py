@@ -182,7 +182,20 @@ def test_a_word_has_at_most_256_characters() -> None:
         ("|x", Refused, ""),
         (" a>", Refused, ""),
         (" a b>", Refused, ""),
-        (" a=b>", Refused, ""),
+        (" a=b>x", {"a": "b"}, "x"),
+        (" a=b c = d|>x", {"a": "b", "c": "d"}, "x"),
+        (" a=b/>x", None, "x"),
+        (" a='b',c=d ,\te=f,>x", {"a": "b", "c": "d", "e": "f"}, "x"),
+        (" a='\\'b\\\\'>x", {"a": "\\'b\\\\"}, "x"),
+        (" a='b\\", Refused, ""),
+        (" a='b'\"c\">", Refused, ""),
+        (" a=b=c>", Refused, ""),
+        (" a=,b=c>", Refused, ""),
+        (" a=b,,c=d>", Refused, ""),
+        (" ,a=b>", Refused, ""),
+        (" a=>", Refused, ""),
+        (" a=", Refused, ""),
+        (" a=b", Refused, ""),
         (" a='b", Refused, ""),
         (" a='b'", Refused, ""),
         (" a='b'c='d'>", Refused, ""),
@@ -190,7 +203,7 @@ def test_a_word_has_at_most_256_characters() -> None:
         (" X='b'>", {"X": "b"}, ""),
     ],
 )
-def test_a_tag_has_attributes_in_quotes_and_nothing_else(text: str, given: Any, left: str) -> None:
+def test_a_tag_has_attributes_and_nothing_else(text: str, given: Any, left: str) -> None:
     assert at_every_size(tag, text) == (given, left)
 
 

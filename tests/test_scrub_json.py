@@ -12,7 +12,7 @@ from pipeline.errors import LimitExceeded
 from stages.scrub.calls import ARGUMENTS, call_of, calls_in, input_of
 from stages.scrub.grammar import Call, Lost, Source, Unfinished
 from stages.scrub.json_body import Body, Value, body, members, objects
-from stages.scrub.mend import LAYERS, meant_object
+from stages.scrub.mend import meant_object
 from stages.scrub.mend import mend as mended
 from tests.scrubbing import SIZES, cuts
 
@@ -188,9 +188,9 @@ def test_a_last_bracket_may_be_missing_where_a_closer_stands() -> None:
 
 
 def test_so_many_doubled_braces_are_one() -> None:
-    assert mend("{" * (LAYERS + 1) + "a: 1" + "}" * (LAYERS + 1)) == {"a": 1}
+    assert mend("{" * 17 + "a: 1" + "}" * 17) == {"a": 1}
     with pytest.raises(ValueError, match=r"^too many braces$"):
-        mend("{" * (LAYERS + 2) + "a: 1" + "}" * (LAYERS + 2))
+        mend("{" * 18 + "a: 1" + "}" * 18)
 
 
 def test_what_is_nested_too_deeply_is_not_mended() -> None:
@@ -288,7 +288,7 @@ def test_nor_is_it_read_as_a_body() -> None:
 
 
 def called(text: str, *, whole: bool = True, tool: str = "") -> list[Call | Lost]:
-    return [*calls_in(Body(text, whole), 200, tool)]
+    return [*calls_in(Body(text, whole), 200, tool, tools=("f", "g"), freeform=("cu",))]
 
 
 @pytest.mark.parametrize("key", ARGUMENTS)
@@ -346,19 +346,38 @@ def test_a_body_with_several_objects_makes_several_calls() -> None:
         Call("f", "{}", mended=True),
         Lost("what stands in the markup of a call is no JSON object"),
     ]
-    assert called("[]") == []
+    assert called("[]") == [Lost("the markup of a call is empty")]
 
 
 def test_the_input_of_a_freeform_tool_is_the_one_string_of_its_arguments() -> None:
     assert input_of('{"input": "a\\nb"}') == "a\nb"
-    for arguments in ("{}", '{"a": "b", "c": "d"}', '{"a": 1}'):
+    assert input_of("{}") == ""
+    for arguments in ('{"a": "b", "c": "d"}', '{"a": 1}'):
         assert input_of(arguments) == arguments
+
+
+@pytest.mark.parametrize("key", ARGUMENTS)
+def test_a_string_is_the_input_of_a_freeform_tool(key: str) -> None:
+    for text in ("ls -l", "", '{"x": "y"}', "null"):
+        (call,) = called(json.dumps({"name": "cu", key: text}))
+        assert isinstance(call, Call)
+        assert (call.name, input_of(call.arguments)) == ("cu", text)
+    assert called('{"name": "cu"}') == [Call("cu", "{}")]
 
 
 def test_a_tool_may_be_named_outside_of_its_arguments() -> None:
     assert called('{"x": 1.0}', tool="f") == [Call("f", '{"x": 1.0}')]
     assert called("{x: 1}", tool="f") == [Call("f", '{"x":1}', mended=True)]
-    assert called('{"name": "g"}', tool="f") == [Call("g", "{}")]
+    assert called('{"name": "f"}', tool="f") == [Call("f", "{}")]
+    for arguments in (
+        '{"name": "g"}',
+        '{"x": 1, "name": "f"}',
+        '{"name": "h", "input": {}}',
+        '{"name": 1, "args": {}}',
+    ):
+        assert called(arguments, tool="f") == [Call("f", arguments)]
+    assert called('{"name": "g", "input": {}}', tool="f") == [Call("g", "{}")]
+    assert called("[{}, {}]", tool="f") == [Lost("the arguments of a call are no JSON object")] * 2
     assert call_of("f", Body("{'x': 1}", True), 200) == Call("f", '{"x":1}', mended=True)
     assert call_of("f", Body('{"x": 1}', True), 200, "id") == Call("f", '{"x": 1}', "id")
     assert [*calls_in(Body("{x: [[1]]}", True), 2, "f")] == [

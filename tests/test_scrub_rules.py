@@ -113,6 +113,11 @@ def test_p18_without_tools_and_with_calls_of_its_own_the_text_is_as_it_was() -> 
     assert Scrubbed(NATIVE).give(*own).events == own
 
 
+def test_p19_of_two_openers_the_first_is_text_if_no_tag_is_closed_there() -> None:
+    out = at_every_cut(f"use <tool_call or <tool_call id=1>{CALL}</tool_call> ok")
+    assert out.content == ["use <tool_call or ", F, " ok"]
+
+
 def test_p20_the_scrubbers_own_tests() -> None:
     assert scrubbed("plain").content == ["plain"]
     assert scrubbed("value <tool").steps[2][1:] == [text(0, "value ")]

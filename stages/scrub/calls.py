@@ -1,6 +1,6 @@
 """The calls that the objects of a JSON body are."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 
 from pipeline.jsontext import BLANK, dumps
 from stages.scrub.grammar import Call, Lost
@@ -13,18 +13,34 @@ ARGUMENTS = ("arguments", "parameters", "args", "params", "input")
 NO_OBJECT = Lost("what stands in the markup of a call is no JSON object")
 NO_NAME = Lost("the markup of a call names no tool")
 NO_ARGUMENTS = Lost("the arguments of a call are no JSON object")
+NO_BODY = Lost("the markup of a call is empty")
 
 
-def calls_in(body: Body, depth: int, tool: str = "") -> Iterator[Call | Lost]:
-    """A call for each object of a body. One that names no tool is the arguments of `tool`, if that is given."""
+def calls_in(
+    body: Body, depth: int, tool: str = "", *, tools: Collection[str] = (), freeform: Collection[str] = ()
+) -> Iterator[Call | Lost]:
+    """A call for each object of a body.
+
+    Given a `tool`, which was named outside, it is that one's arguments, unless it says a call itself: with arguments of
+    one of the `tools`, or with that name and nothing else. A string is the whole input of a `freeform` tool.
+    """
     bodies = objects(body, depth)
+    if not bodies:
+        yield NO_BODY
     for found in bodies:
         if found is None:
             yield NO_OBJECT
-        elif tool and "name" not in found:
+        elif tool and not _says_call(found, tool, tools):
             yield call_of(tool, body, depth) if len(bodies) == 1 else NO_ARGUMENTS
         else:
-            yield _call(found, depth)
+            yield _call(found, depth, freeform)
+
+
+def _says_call(found: Mapping[str, Value], tool: str, tools: Collection[str]) -> bool:
+    name = found["name"].value if "name" in found else None
+    if not isinstance(name, str):
+        return False
+    return name.strip() in tools if any(key in found for key in ARGUMENTS) else len(found) == 1 and name.strip() == tool
 
 
 def call_of(name: str, body: Body, depth: int, id: str = "") -> Call | Lost:  # noqa: A002
@@ -40,12 +56,14 @@ def call_of(name: str, body: Body, depth: int, id: str = "") -> Call | Lost:  # 
 
 
 def input_of(arguments: str) -> str:
-    """The input of a freeform tool: the one string that its arguments are, or, if they are none, as they stand."""
+    """The input of a freeform tool: the one string that its arguments are, nothing, or, if they are neither, they."""
     found = [value.value for value in members(arguments)[0].values()]
+    if not found:
+        return ""
     return found[0] if len(found) == 1 and isinstance(found[0], str) else arguments
 
 
-def _call(found: Mapping[str, Value], depth: int) -> Call | Lost:
+def _call(found: Mapping[str, Value], depth: int, freeform: Collection[str]) -> Call | Lost:
     """The call that an object says, itself or in its member `function`."""
     wrapped = found.get("function")
     if wrapped is not None and isinstance(wrapped.value, dict):
@@ -55,6 +73,8 @@ def _call(found: Mapping[str, Value], depth: int) -> Call | Lost:
     if name is None or not isinstance(name.value, str) or not name.value.strip():
         return NO_NAME
     given = next((found[key] for key in ARGUMENTS if key in found), None)
+    if given is not None and isinstance(given.value, str) and name.value.strip() in freeform:
+        return Call(name.value.strip(), _text({"input": given.value}), mended=name.mended)
     arguments = ("{}", False) if given is None else _arguments(given, depth)
     if arguments is None:
         return NO_ARGUMENTS

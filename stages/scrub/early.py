@@ -246,5 +246,8 @@ class Beginning:
 
     def _call(self, name: str, path: Path) -> None:
         """A name is certain."""
-        if self._named is None and self.place.opens(name.strip()):
+        if self.name:  # the body's own is one only if its arguments say so; where both agree it is certain
+            if name.strip() == self.name and self.place.opens(self.name):
+                self._named = self._named or OUTSIDE
+        elif self._named is None and self.place.opens(name.strip()):
             self.name, self._named = name.strip(), path

@@ -6,7 +6,7 @@ this family, `Unfinished` that the message ended in the middle.
 """
 
 import re
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Mapping, Sequence
 from functools import cache
 from string import ascii_letters
 from typing import Any
@@ -79,6 +79,8 @@ class Place:
     behind: bool
     """Markup stands right before it, or the beginning of the message; blanks may lie between."""
     tools: Tools = field(factory=dict)
+    freeform: Collection[str] = ()
+    """Those of them whose input is free text."""
     limits: Limits = DEFAULT_LIMITS
     weak: bool = False
     """The family that reads it is weak markup."""
@@ -129,9 +131,14 @@ class Source:
         self._past += self.at
         self.at = 0
 
+    @property
+    def past(self) -> int:
+        """How many characters were taken."""
+        return self._past + self.at
+
     def mark(self) -> None:
         """Remember this place."""
-        self._marks.append(self._past + self.at)
+        self._marks.append(self.past)
 
     def back(self) -> None:
         """Go back to the last mark, which is gone: nothing was taken since."""
@@ -278,13 +285,16 @@ def word(source: Source, pattern: "re.Pattern[str]", most: int = 256) -> Generat
 _FIRST = frozenset(ascii_letters + "_")
 _NAME = re.compile(r"[\w:.-]+")
 _INFO = re.compile(r"\w*")
-_VALUES = {'"': re.compile(r'[^"]*'), "'": re.compile(r"[^']*")}
+_BARE = re.compile(r"""[^\s"'`=<>,/|]+""")
+_VALUES = {quote: re.compile(rf"[^{quote}\\]*+(?:\\.[^{quote}\\]*+)*+", re.DOTALL) for quote in ('"', "'")}
+VALUE = 4096
+"""So long may the value of an attribute be."""
 
 
 def tag(source: Source) -> Generator[None, None, dict[str, str] | None]:
     """Take the rest of an opening tag behind its name: its attributes; None if it closes itself.
 
-    Raises `Refused` if it is none: words that are no `name="value"` are prose.
+    Raises `Refused` if it is none: words that are no `name="value"`, or `name=value`, are prose. A comma may part them.
     """
     attributes: dict[str, str] = {}
     char = yield from peek(source)
@@ -304,16 +314,35 @@ def tag(source: Source) -> Generator[None, None, dict[str, str] | None]:
         if (yield from skip(source)) != "=":
             break
         source.at += 1
-        quote = yield from skip(source)
-        if quote not in _VALUES:
+        attributes[name] = yield from _value(source)
+        if (yield from peek(source)) not in (">", "|", "/", ",", *BLANKS):
             break
-        source.at += 1
-        attributes[name] = yield from word(source, _VALUES[quote])
-        if not (yield from one_of(source, (quote,))):
-            break
-        if (yield from peek(source)) not in (">", "|", "/", *BLANKS):
-            break
+        if (yield from skip(source)) == ",":
+            source.at += 1
     raise Refused
+
+
+def _value(source: Source) -> Generator[None, None, str]:
+    """Take the value of an attribute, in quotes, which may stand in it escaped, or in none, where it holds none.
+
+    Raises `Refused` if there is none, or it is too long.
+    """
+    quote = yield from skip(source)
+    if quote not in _VALUES:
+        return (yield from word(source, _BARE, VALUE))
+    source.mark()
+    source.at += 1
+    begin, inside = source.past, _VALUES[quote]
+    while True:
+        found = inside.match(source.text, source.at)
+        source.at = found.end() if found else source.at  # it always matches
+        if source.past - begin > VALUE:
+            raise Refused
+        if source.left and source.text[source.at] == quote:
+            source.at += 1
+            return source.taken()[1:-1]
+        if not (yield from more(source)):
+            raise Refused
 
 
 def fence(source: Source) -> Generator[None, None, str]:

@@ -1,7 +1,7 @@
 """One pass over the visible text: what of it is text, reasoning and markup."""
 
 from collections import deque
-from collections.abc import Generator
+from collections.abc import Collection, Generator
 from enum import Enum, auto
 
 from attrs import define, field, frozen
@@ -114,6 +114,7 @@ class Scanner:
 
     families: tuple[Family, ...]
     tools: Tools = field(factory=dict, kw_only=True)
+    freeform: Collection[str] = field(default=(), kw_only=True)
     early: bool = field(default=False, kw_only=True)
     """Calls are told before their body is whole, where they stand in no reasoning."""
     reasoning_open: bool = field(default=False, kw_only=True)
@@ -270,6 +271,7 @@ class Scanner:
             shown=self._shown > 0,
             behind=self._behind,
             tools=self.tools,
+            freeform=self.freeform,
             limits=self.limits,
             weak=candidates[0][1].weak,
             early=self.early and not self._closers,

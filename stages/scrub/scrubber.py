@@ -75,6 +75,7 @@ class TagScrubber(Stage[Event, Event]):
         self._scanner = Scanner(
             families,
             tools=self.tools,
+            freeform=self.freeform,
             early=options.stream_calls and options.recover == "prompt" and not self.in_place,
             reasoning_open=options.reasoning_open,
             limits=self.limits,

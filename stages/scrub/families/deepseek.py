@@ -4,7 +4,7 @@ import re
 from collections.abc import Generator
 from itertools import product
 
-from stages.scrub.calls import call_of, calls_in
+from stages.scrub.calls import NO_ARGUMENTS, call_of, calls_in
 from stages.scrub.early import Beginning
 from stages.scrub.grammar import (
     BLANKS,
@@ -21,6 +21,7 @@ from stages.scrub.grammar import (
     peek,
     skip,
     stray,
+    until,
     word,
 )
 from stages.scrub.json_body import body, end
@@ -58,15 +59,47 @@ def _deepseek(source: Source, place: Place) -> Generator[Found | None, None, Non
 
 def _call(source: Source, place: Place) -> Generator[Found | None, None, None]:
     """One call behind its opening token, the closing one included."""
-    depth = place.limits.json_depth
     apart = (yield from peek(source)) in BLANKS
-    char = yield from skip(source)
     name = ""
-    if char != "{":
+    char = yield from skip(source)
+    fenced = char == "`"
+    if char not in ("{", "`"):
         if apart:  # as prose would write it
             raise Refused
-        name = yield from _name(source)
-        char = yield from skip(source)
+        kind = (yield from word(source, _KIND)).strip()
+        if not (yield from one_of(source, SEPARATOR)):
+            raise Unfinished if is_cut(source, SEPARATOR) else Refused
+        source.mark()
+        try:
+            name, fenced = yield from _arguments(source, kind)
+        except Refused:
+            source.back()
+            yield from _hopeless(source)
+            return
+        source.taken()
+    elif fenced and (char := (yield from fence(source))) != "{":
+        raise Refused if char else Unfinished
+    depth = place.limits.json_depth
+    early = Beginning(place, name, whole=bool(name)) if place.early else None
+    read = yield from body(source, (*CALL_END, *SECTION_END), depth, early)
+    if name:
+        yield call_of(name, read, depth)
+    else:
+        yield from calls_in(read, depth, freeform=place.freeform)
+    if fenced:
+        yield from behind_blanks(source, ("```",))
+    yield from end(source, CALL_END, (*SECTION_END, *CALL, *SECTION, "{"))
+
+
+def _arguments(source: Source, kind: str) -> Generator[None, None, tuple[str, bool]]:
+    """Take what stands between the separator and the arguments: the tool's name, and whether a fence is opened there.
+
+    The name stands before the separator, or, if that is a mere kind, behind it. Raises `Refused` where no arguments
+    follow.
+    """
+    char = yield from skip(source)
+    name = kind if kind != KIND or char in ("{", "`") else (yield from word(source, _NAME))
+    char = yield from skip(source)
     fenced = char == "`"
     if fenced:
         char = yield from fence(source)
@@ -74,24 +107,20 @@ def _call(source: Source, place: Place) -> Generator[Found | None, None, None]:
         raise Unfinished
     if char != "{":
         raise Refused
-    early = Beginning(place, name, whole=bool(name)) if place.early else None
-    read = yield from body(source, (*CALL_END, *SECTION_END), depth, early)
-    if name:
-        yield call_of(name, read, depth)
-    else:
-        yield from calls_in(read, depth)
-    if fenced:
-        yield from behind_blanks(source, ("```",))
-    yield from end(source, CALL_END, (*SECTION_END, *CALL, *SECTION, "{"))
+    return name, fenced
 
 
-def _name(source: Source) -> Generator[None, None, str]:
-    """Take the tool's name: what stands before the separator, or, if that is a mere kind, behind it."""
-    kind = (yield from word(source, _KIND)).strip()
-    if not (yield from one_of(source, SEPARATOR)):
-        raise Unfinished if is_cut(source, SEPARATOR) else Refused
-    char = yield from skip(source)
-    return kind if kind != KIND or char in ("{", "`") else (yield from word(source, _NAME))
+def _hopeless(source: Source) -> Generator[Found | None, None, None]:
+    """Take what stands in place of arguments, and the closing token. Raises `Refused` if there is none: it is prose."""
+    try:
+        _, token = yield from until(source, (*CALL_END, *SECTION_END, *CALL, *SECTION))
+    except Unfinished:
+        raise Refused from None
+    if token in CALL or token in SECTION:
+        raise Refused
+    if token in SECTION_END:
+        source.at -= len(token)
+    yield NO_ARGUMENTS
 
 
 FAMILIES = (

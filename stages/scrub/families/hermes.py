@@ -2,7 +2,7 @@
 
 from collections.abc import Generator
 
-from stages.scrub.calls import calls_in
+from stages.scrub.calls import NO_BODY, calls_in
 from stages.scrub.early import Beginning
 from stages.scrub.grammar import (
     BLANKS,
@@ -31,7 +31,6 @@ STRAYS = (*(f"</{name}>" for name in NAMES), "<tool_call|>", "<|/tool_call|>", "
 WRAPPERS = 4
 """So many openers may stand one in another round a body. Those that no body follows are read again as text."""
 INVISIBLE = "\u200b\ufeff"
-NO_BODY = Lost("the markup of a call is empty")
 
 
 def _hermes(source: Source, place: Place) -> Generator[Found | None, None, None]:
@@ -71,7 +70,7 @@ def _bodies(source: Source, place: Place, name: str, fenced: bool) -> Generator[
     while True:
         early = Beginning(place, name) if place.early else None
         read = yield from body(source, closers, depth, early)
-        calls = [*calls_in(read, depth, name)]
+        calls = [*calls_in(read, depth, name, tools=place.tools, freeform=place.freeform)]
         doubtful = another and not (early and early.opened) and all(isinstance(call, Lost) for call in calls)
         if not doubtful:
             yield from calls
