@@ -85,7 +85,7 @@ def default_halves(
     if upstream.name == client.name and isinstance(client, Returning):
         streamed = leaving is Form.STREAM
         reading = _keeping(upstream, arriving, facts, ledger, limits, bodies=not streamed)
-        if options.recover != "off" and facts.tools:
+        if options.recover != "off":
             reading = reading | TagScrubber(
                 options=options, tools=facts.tools, ledger=ledger, limits=limits, outcome=outcome, in_place=True
             )
