@@ -86,7 +86,7 @@ def default_halves(
         facts = evolve(facts, calls=frozenset())  # what it repeats goes back as it came
         streamed = leaving is Form.STREAM
         reading = _keeping(upstream, arriving, facts, ledger, limits, bodies=not streamed)
-        if options.recover != "off" and facts.tools:
+        if options.recover != "off":
             reading = reading | TagScrubber(
                 options=options, tools=facts.tools, ledger=ledger, limits=limits, outcome=outcome, in_place=True
             )

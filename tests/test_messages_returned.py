@@ -37,6 +37,7 @@ from pipeline.events import (
 from pipeline.ledger import Ledger
 from pipeline.outcome import Outcome, Verdict
 from pipeline.reply import Form
+from pipeline.route import AnswerOptions
 from pipeline.stage import EventStage, Stage
 from pipeline.testing import EOF, Chunk, cut, play
 from stages.dialects.messages.normalize import MessagesNormalizer
@@ -197,7 +198,7 @@ def test_a_cut_closes_what_is_open_but_for_a_call(open_: list[Json], closed: lis
 
 
 def test_a_keep_alive_is_a_ping_between_frames() -> None:
-    chain = default_chain(MESSAGES, MESSAGES)
+    chain = default_chain(MESSAGES, MESSAGES, options=AnswerOptions(recover="off"))
     raw = sse([begin(), start(TEXT)])
     assert b"".join(chain.receive([raw[:-5]])) == sse([begin()])
     assert list(chain.idle()) == [b'event: ping\ndata: {"type":"ping"}\n\n']

@@ -89,7 +89,7 @@ def test_one_dialect_over_itself_passes_the_scrubber_alone_and_only_where_its_ga
     one, offered = dialect(name), RequestFacts(tools={"f": {}})
     ends = ["VerdictStage", "FrameReturner"]
     assert names(chain(one, one, facts=offered)) == ["RawDecoder", "OriginKeeper", "TagScrubber", *ends]
-    assert names(chain(one, one)) == ["RawDecoder", "OriginKeeper", *ends]
+    assert names(chain(one, one)) == ["RawDecoder", "OriginKeeper", "TagScrubber", *ends]
     closed = AnswerOptions(recover="off")
     assert names(chain(one, one, facts=offered, options=closed)) == ["RawDecoder", "OriginKeeper", *ends]
     whole_ends = ["AnswerBound", "VerdictStage", "BodyWriter"]

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from pipeline.dialect import dialect
+from pipeline.events import ToolUseBlock
 from pipeline.ledger import Ledger
 from pipeline.outcome import Outcome
 from pipeline.route import AnswerOptions
@@ -61,11 +62,13 @@ def test_markup_is_read_as_the_case_says_whole_and_in_pieces(case: dict[str, Any
         reasoning_open=bool(opts.get("reasoning_open")),
     )
     tools = {tool["name"]: tool.get("parameters") or {} for tool in case.get("tools") or []}
+    native = opts.get("native_calls") or 0
+    own = [event for at in range(1, native + 1) for event in (start(at, ToolUseBlock(f"own_{at}", "own")), stop(at))]
     for size in (1, 4, 23, len(case["input"])):
-        if opts.get("native_calls"):
-            continue  # the streams and the gate's own tests have such turns
-        events = [BEGIN, start(0, TEXT), *(text(0, part) for part in cuts(case["input"], size)), stop(0), END]
-        content = Scrubbed(options, tools).give(*events).content
+        events = [BEGIN, start(0, TEXT), *(text(0, part) for part in cuts(case["input"], size)), stop(0), *own, END]
+        made = Scrubbed(options, tools).give(*events)
+        content = made.content[: len(made.content) - native]
+        assert made.content[len(content) :] == [("own", "")] * native
         assert "".join(part for part in content if isinstance(part, str)) == want["text"]
         assert "".join(part[0] for part in content if isinstance(part, list)) == (want["reasoning"] or "")
         calls = [(name, json.loads(arguments)) for name, arguments in (p for p in content if isinstance(p, tuple))]

@@ -110,6 +110,19 @@ def test_reasoning_in_the_text_of_chat_is_reasoning() -> None:
     assert said == [{"role": "assistant"}, {"reasoning_content": "hm"}, {"content": "Hi"}, "stop"]
 
 
+@pytest.mark.parametrize("cut_", CHUNKS, ids=str)
+def test_without_tools_reasoning_in_the_text_is_reasoning_and_calls_are_text(cut_: Chunk) -> None:
+    raw = sse(chunk({"role": "assistant"}), text("<think>h"), text("m</think>Hi "), *map(text, PARTS), finish(), DONE)
+    said = deltas(returned("chat", cut(raw, cut_))[0])
+    assert said[-1] == "stop"
+    assert "".join(one.get("reasoning_content", "") for one in said[:-1]) == "hm"
+    assert "".join(one.get("content", "") for one in said[:-1]) == f"Hi {''.join(PARTS)}"
+    body = messages.message({"type": "text", "text": f"<think>hm</think>{MARKUP}"}, stop_reason="end_turn")
+    forms = {"arriving": Form.WHOLE, "leaving": Form.WHOLE}
+    content = json.loads(returned("messages", [json.dumps(body).encode()], **forms)[0])["content"]
+    assert [block.get("thinking", block.get("text")) for block in content] == ["hm", MARKUP]
+
+
 # Messages
 
 
@@ -230,7 +243,7 @@ def test_a_call_in_the_text_of_a_whole_answer_is_one(name: str) -> None:
 # byte for byte
 
 
-def test_the_gate_is_closed_where_no_tool_is_offered_and_nothing_is_recovered() -> None:
+def test_markup_of_calls_is_text_where_no_tool_is_offered_or_nothing_is_recovered() -> None:
     raw = sse(chunk({"role": "assistant"}), *map(text, PARTS), finish(), DONE)
     assert returned("chat", [raw])[0] == raw
     assert returned("chat", [raw], facts=OFFERED, options=AnswerOptions(recover="off"))[0] == raw
