@@ -103,6 +103,25 @@ def test_toward_its_own_dialect_a_request_is_what_it_was(members: JSON) -> None:
     assert list(ledger) == []
 
 
+def test_a_citation_that_was_another_apis_page_is_not_sent_back() -> None:
+    plain = {"type": "text", "text": "b"}
+
+    def said(*citations: JSON) -> JSON:
+        told = {"citations": [*citations]} if citations else {}
+        turns = [
+            {"role": "user", "content": "q"},
+            {"role": "assistant", "content": [{"type": "text", "text": "a", **told}, plain]},
+        ]
+        return body(messages=turns)
+
+    own: JSON = {"type": "web_search_result_location", "url": "u", "encrypted_index": "x", "cited_text": "c"}
+    ours: JSON = {"type": "web_search_result_location", "url": "u", "encrypted_index": "", "cited_text": ""}
+    for given, sent in (((own, ours), (own,)), ((ours,), ()), ((own,), (own,))):
+        ledger = Ledger(direction="request")
+        assert build(parse(said(*given), ledger=ledger), ledger=ledger).body == said(*sent)
+        assert [entry.path for entry in ledger] == ([] if given == sent else ["messages[1].content[0]"])
+
+
 def test_thinking_that_nobody_signed_is_not_sent_to_its_own_dialect_either() -> None:
     said = [
         {"type": "thinking", "thinking": "t", "signature": ""},

@@ -171,6 +171,14 @@ LOST: list[tuple[str, Request, str, JSON]] = [
         {},
     ),
     ("part reasoning", request(GO, assistant(TextPart("t"), ReasoningPart("r", "sig", where=AT)), GO), AT, {}),
+    (
+        "part citation",
+        request(
+            GO, assistant(TextPart("t", private={"citations": [{"encrypted_index": ""}]}, where=AT)), dialect="messages"
+        ),
+        AT,
+        {},
+    ),
     ("part empty text", request(user(TextPart("", where=AT), TextPart("a"))), AT, {}),
     ("part image stored", request(user(ImagePart(Stored("f"), where=AT))), AT, {}),
     ("part image of another type", request(user(ImagePart(Inline("image/bmp", "QQ=="), where=AT))), AT, {}),

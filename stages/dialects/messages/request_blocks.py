@@ -1,6 +1,6 @@
 """Writing the messages and blocks of a Messages request."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from attrs import define, field
@@ -76,8 +76,11 @@ class BlockWriter:
         return out
 
     def is_foreign(self, turn: Turn) -> bool:
-        """Whether thinking stands in a turn that no provider of this dialect made."""
-        return any(isinstance(part, ReasoningPart) and not _is_own(part) for part in turn.parts)
+        """Whether thinking or a citation stands in a turn that no provider of this dialect made."""
+        return any(
+            not _is_own(part) if isinstance(part, ReasoningPart) else _own_citations(part) != _citations(part)
+            for part in turn.parts
+        )
 
     def own(self, node: Node, written: JSON) -> JSON:
         """`written`, and what its piece of the request keeps besides."""
@@ -149,7 +152,12 @@ class BlockWriter:
 
     def _text(self, part: TextPart | RefusalPart) -> Iterator[JSON]:
         if part.text.strip() or self.native:
-            yield self.own(part, {"type": "text", "text": part.text})
+            block = self.own(part, {"type": "text", "text": part.text})
+            if self.native and (kept := _own_citations(part)) != _citations(part):
+                self.ladder.lose("part citation", part.where)
+                block = {name: value for name, value in block.items() if name != "citations"}
+                block |= {"citations": kept} if kept else {}
+            yield block
         else:
             self.ladder.lose("part empty text", part.where)
 
@@ -255,6 +263,19 @@ class BlockWriter:
 def _is_own(part: ReasoningPart) -> bool:
     """Whether it is as a provider of this dialect made it: not in an envelope of ours, nor without a signature."""
     return not envelope.is_sealed(part.opaque) and bool(part.redacted or part.opaque)
+
+
+def _citations(part: Part) -> Sequence[Any]:
+    """The citations of a part that came in this dialect."""
+    told = part.private.get("citations") if isinstance(part, TextPart) else None
+    return told if isinstance(told, list) else ()
+
+
+def _own_citations(part: Part) -> Sequence[Any]:
+    """Those that a provider of this dialect made: one that was another API's page has no index."""
+    told = _citations(part)
+    own = [one for one in told if not (isinstance(one, dict) and one.get("encrypted_index") == "")]
+    return told if len(own) == len(told) else own
 
 
 def _content(blocks: list[JSON]) -> str | list[JSON]:

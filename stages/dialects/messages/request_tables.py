@@ -206,6 +206,7 @@ WRITE = table(
     Row("part cache", _TRANSLATE, "cache_control"),
     Row("part cache beyond four", _DROP, reason="at most four pieces can be marked"),
     Row("part reasoning", _DROP, reason="it belongs to the provider that made it"),
+    Row("part citation", _DROP, reason="it came from another API, and only its own are taken back"),
     Row("part empty text", _DROP, reason="a block of text must hold some"),
     Row("part image stored", _REFUSE, reason=_FILE),
     Row("part image of another type", _REFUSE, reason="an image must be jpeg, png, gif or webp"),
