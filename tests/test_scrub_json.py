@@ -76,6 +76,14 @@ def test_a_body_ends_where_its_brackets_match_or_at_a_closer(text: str, behind: 
         assert ended(text + behind, size) == (Body(text, whole), behind)
 
 
+@pytest.mark.parametrize("closer", ["end", "[/CALL]", "]<]", '"""', "/end", "#", "-->"])
+def test_a_closer_may_begin_with_what_may_stand_in_a_body(closer: str) -> None:
+    strict = '{"e": [true, -1, {"n": ["end", ""]}], "d": {}}'
+    for text, whole in ((strict, True), (strict[:-1], False), ('{"a": "b"', False), ("{e: 1, n: [2]", False)):
+        for size in (*SIZES, 1000):
+            assert ended(f"{text}{closer} x", size, (closer,)) == (Body(text, whole), f"{closer} x"), text
+
+
 def test_a_hopeless_body_ends_with_the_first_closer_from_its_beginning() -> None:
     for size in (*SIZES, 1000):
         assert ended('{"a": "x</c> <c>{"b": 1}</c>', size) == (Body('{"a": "x', False), '</c> <c>{"b": 1}</c>')

@@ -109,7 +109,7 @@ def _more(source: Source, extent: _Extent) -> Generator[Part | None, None, bool]
 def _to_end(source: Source, extent: _Extent) -> Generator[Part | None, None, bool]:
     """Take the body up to its end, or up to a closer; whether it can still be mended."""
     search = _structure(extent.closers).search
-    tokens = (*extent.closers, LEAKED_QUOTE)
+    firsts = {closer[0] for closer in extent.closers}
     while True:
         found = search(source.text, source.at)
         if found is None:
@@ -119,6 +119,10 @@ def _to_end(source: Source, extent: _Extent) -> Generator[Part | None, None, boo
             continue
         extent.take(source, found.start())
         char = found.group()
+        closes = extent.brackets[-1:] == [char]
+        if not closes and char in firsts and (token := (yield from one_of(source, extent.closers))):
+            source.at -= len(token)
+            return True
         if char in ("{", "["):
             extent.take(source, source.at + 1)
             extent.brackets.append("}" if char == "{" else "]")
@@ -138,14 +142,13 @@ def _to_end(source: Source, extent: _Extent) -> Generator[Part | None, None, boo
         elif char == "/":
             if not (yield from _comment(source, extent)):
                 return False
-        elif token := (yield from one_of(source, tokens)):
-            if token != LEAKED_QUOTE:
-                source.at -= len(token)
-                return True
+        elif token := (yield from one_of(source, (LEAKED_QUOTE,))):
             text, closing = yield from until(source, LEAKED_QUOTES)
             extent.add(token + text + closing)
-        else:
+        elif char == LEAKED_QUOTE[0]:
             return False
+        else:  # a closer begins so, and none stands here
+            extent.take(source, source.at + 1)
 
 
 def _string(source: Source, extent: _Extent, opening: str) -> Generator[Part | None, None, None]:
@@ -166,8 +169,11 @@ def _may_follow(source: Source, extent: _Extent) -> Generator[Part | None, None,
     while True:
         extent.take(source, _blanks(source.text, source.at))
         if source.left:
-            char = source.text[source.at]
-            return char in _BEHIND_STRING or any(closer[0] == char for closer in extent.closers)
+            if source.text[source.at] in _BEHIND_STRING:
+                return True
+            token = yield from one_of(source, extent.closers)
+            source.at -= len(token)
+            return token != ""
         if not (yield from _more(source, extent)):
             raise Unfinished
 
