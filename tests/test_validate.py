@@ -353,7 +353,10 @@ def test_what_of_one_read_was_dropped_is_not_called_mended_for_the_sake_of_its_l
     assert [entry.action for entry in stage.ledger] == ["dropped"]
 
 
-@pytest.mark.parametrize(("event", "named"), [(start(1, TEXT), "BlockStart for block 1"), (END, "MessageDelta")])
+@pytest.mark.parametrize(
+    ("event", "named"),
+    [(start(1, TEXT), "BlockStart for block 1"), (END, "MessageDelta"), (text(0, "a"), "TextDelta for block 0")],
+)
 def test_what_would_cut_a_call_is_named(event: Event, named: str) -> None:
     with pytest.raises(StageError, match=f"^{named} would cut the call in block 0$"):
         play(validator(Mode.REPAIR, "call"), event)
