@@ -14,13 +14,11 @@ CITATION: Final = "citations_delta"
 MEMBERS: Final = {TEXT: "text", THINKING: "thinking", INPUT: "partial_json"}
 """Where the text of a delta stands."""
 
-CITATIONS: Final = frozenset(
-    {
-        "char_location",
-        "content_block_location",
-        "page_location",
-        "search_result_location",
-        "web_search_result_location",
-    }
+CITATIONS: Final = (
+    "char_location",
+    "content_block_location",
+    "page_location",
+    "search_result_location",
+    "web_search_result_location",
 )
-"""The notes on a text that Messages has."""
+"""The notes on a text that Messages has. What is looked for among them may be anything, so they are no set."""

@@ -161,7 +161,7 @@ class ResponsesNormalizer(Normalizer):
         part = event.get("part", event)
         if not isinstance(part, dict):
             return
-        if part.get("type") in REASONING_PARTS:
+        if part.get("type") == REASONING_PART:
             item = self._output.about(ReasoningItem, event)
             item.part_done("content", _part(event), _string(part, "text"), out)
         else:
@@ -284,7 +284,7 @@ PINGS: Final = frozenset({"keepalive", "ping"})
 REFUSAL_DELTA: Final = "response.refusal.delta"
 SUMMARY_EVENTS: Final = "response.reasoning_summary_"
 CUSTOM_EVENTS: Final = "response.custom_tool_call_input."
-REASONING_PARTS: Final = frozenset({"reasoning_text"})
+REASONING_PART: Final = "reasoning_text"
 
 _STEPS: dict[str, Callable[[ResponsesNormalizer, Mapping[str, Any], list[Event]], None]] = {
     "response.output_item.added": ResponsesNormalizer._announced,
