@@ -83,12 +83,19 @@ def default_halves(
     ledger = Ledger(most=limits.ledger_entries) if ledger is None else ledger
     outcome = Outcome(ledger=ledger) if outcome is None else outcome
     verdict = VerdictStage(outcome, facts.usage)
+    freeform = [name for name, tool in facts.map.tools.items() if tool.kind is ToolKind.CUSTOM and not tool.wrapped]
     if upstream.name == client.name and isinstance(client, Returning):
         streamed = leaving is Form.STREAM
         reading = _keeping(client, upstream, arriving, facts, ledger, limits, streamed=streamed)
         if options.recover != "off" and facts.tools:
             reading = reading | TagScrubber(
-                options=options, tools=facts.tools, ledger=ledger, limits=limits, outcome=outcome, in_place=True
+                options=options,
+                tools=facts.tools,
+                freeform=freeform,
+                ledger=ledger,
+                limits=limits,
+                outcome=outcome,
+                in_place=True,
             )
         if _renames(facts):
             reading = reading | ToolRestorer(facts.map)
@@ -100,7 +107,6 @@ def default_halves(
     sealer = Sealer(upstream=options.upstream or upstream.name, envelopes=options.envelope, ledger=ledger)
     neutral = sealer | InterleaveBuffer(ledger=ledger, limits=limits)
     if options.recover != "off":
-        freeform = [name for name, tool in facts.map.tools.items() if tool.kind is ToolKind.CUSTOM and not tool.wrapped]
         neutral = neutral | TagScrubber(
             options=options, tools=facts.tools, freeform=freeform, ledger=ledger, limits=limits, outcome=outcome
         )
