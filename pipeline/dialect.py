@@ -163,6 +163,15 @@ class Returning(Protocol):
     def patch_body(self, change: Change, *, facts: RequestFacts, ledger: Ledger, limits: Limits) -> Mapping[str, Any]:
         """A whole answer with what was changed in it: every member that nobody changed stays as it came."""
 
+    def unroll(self, body: bytes, *, facts: RequestFacts, ledger: Ledger) -> Sequence[Frame]:
+        """The stream of a whole answer, which is read already: lawful, and with all that stands in the body."""
+
+    def roll(self, frames: Sequence[Frame], *, facts: RequestFacts, ledger: Ledger) -> Mapping[str, Any]:
+        """The whole answer that a stream which ended well makes, with all that stands in its frames.
+
+        It need not read what the stream says in odd forms: what the answer does not say will be written into it.
+        """
+
 
 @runtime_checkable
 class Wording(Protocol):

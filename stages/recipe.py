@@ -8,7 +8,7 @@ from attrs import evolve
 
 from pipeline.change import Change
 from pipeline.dialect import NO_REQUEST, Dialect, RequestFacts, Returning, Wording
-from pipeline.events import Event, ToolKind
+from pipeline.events import Event, Frame, ToolKind
 from pipeline.ledger import Ledger
 from pipeline.limits import DEFAULT_LIMITS, Limits
 from pipeline.message import Message
@@ -17,6 +17,7 @@ from pipeline.reply import Form
 from pipeline.route import DEFAULT_ANSWERS, AnswerOptions
 from pipeline.stage import Stage
 from stages.answer import AnswerReader
+from stages.bridge import StreamGatherer, Unroller
 from stages.interleave import InterleaveBuffer
 from stages.raw import RawDecoder
 from stages.restore import ToolRestorer
@@ -27,7 +28,7 @@ from stages.unwrap import InputUnwrapper
 from stages.validate import BlockValidator
 from stages.verbatim import FrameReturner, OriginKeeper
 from stages.verdict import VerdictStage
-from stages.whole import AnswerBound, BodyReader, BodyWriter
+from stages.whole import AnswerBound, BodyReader, BodyWriter, remembering
 
 
 def default_chain(
@@ -82,13 +83,20 @@ def default_halves(
     ledger = Ledger(most=limits.ledger_entries) if ledger is None else ledger
     outcome = Outcome(ledger=ledger) if outcome is None else outcome
     verdict = VerdictStage(outcome, facts.usage)
+    freeform = [name for name, tool in facts.map.tools.items() if tool.kind is ToolKind.CUSTOM and not tool.wrapped]
     if upstream.name == client.name and isinstance(client, Returning):
         facts = evolve(facts, calls=frozenset())  # what it repeats goes back as it came
         streamed = leaving is Form.STREAM
-        reading = _keeping(upstream, arriving, facts, ledger, limits, bodies=not streamed)
+        reading = _keeping(client, upstream, arriving, facts, ledger, limits, streamed=streamed)
         if options.recover != "off":
             reading = reading | TagScrubber(
-                options=options, tools=facts.tools, ledger=ledger, limits=limits, outcome=outcome, in_place=True
+                options=options,
+                tools=facts.tools,
+                freeform=freeform,
+                ledger=ledger,
+                limits=limits,
+                outcome=outcome,
+                in_place=True,
             )
         if _renames(facts):
             reading = reading | ToolRestorer(facts.map)
@@ -100,7 +108,6 @@ def default_halves(
     sealer = Sealer(upstream=options.upstream or upstream.name, envelopes=options.envelope, ledger=ledger)
     neutral = sealer | InterleaveBuffer(ledger=ledger, limits=limits)
     if options.recover != "off":
-        freeform = [name for name, tool in facts.map.tools.items() if tool.kind is ToolKind.CUSTOM and not tool.wrapped]
         neutral = neutral | TagScrubber(
             options=options, tools=facts.tools, freeform=freeform, ledger=ledger, limits=limits, outcome=outcome
         )
@@ -137,20 +144,36 @@ def _reading(
 
 
 def _keeping(
-    upstream: Dialect, form: Form | None, facts: RequestFacts, ledger: Ledger, limits: Limits, *, bodies: bool
+    client: Returning,
+    upstream: Dialect,
+    form: Form | None,
+    facts: RequestFacts,
+    ledger: Ledger,
+    limits: Limits,
+    *,
+    streamed: bool,
 ) -> Stage[bytes, Event]:
-    """Bytes of an answer to events that remember them: of a whole answer if `bodies`, else of a stream.
+    """Bytes of an answer to events that remember what it came as: the frames of a stream, or a whole body.
 
-    What is read of such an answer and cannot be carried is not lost with it.
+    What comes in the other form is brought into this one first. What is read of it and cannot be carried is not lost
+    with it.
     """
-    read = partial(upstream.read_body, facts=facts, ledger=Ledger() if bodies else ledger, limits=limits)
-    whole = BodyReader(read, limits=limits, keeps=bodies)
+
+    def keeper() -> Stage[Frame, Event]:
+        return OriginKeeper(upstream.normalizer(facts=facts, ledger=Ledger(), limits=limits), upstream.name)
+
+    read = partial(upstream.read_body, facts=facts, ledger=Ledger(), limits=limits)
     decoder = SSEDecoder(limits=limits, sentinels=tuple(upstream.sentinels), ledger=ledger)
-    if bodies:
-        stream = decoder | upstream.normalizer(facts=facts, ledger=ledger, limits=limits)
+    stream = RawDecoder(decoder) | keeper()
+    if streamed:
+        unroll = partial(client.unroll, facts=facts, ledger=ledger)
+        encoder = partial(upstream.encoder, facts=facts, ledger=ledger, limits=limits)
+        whole = BodyReader(read, limits=limits, tell=Unroller(unroll, keeper, encoder, SSEEncoder().receive, ledger))
     else:
-        normalizer = upstream.normalizer(facts=facts, ledger=Ledger(), limits=limits)
-        stream = RawDecoder(decoder) | OriginKeeper(normalizer, upstream.name)
+        stream = stream | StreamGatherer(
+            partial(client.roll, facts=facts, ledger=ledger), read, ledger=ledger, limits=limits
+        )
+        whole = BodyReader(read, limits=limits, tell=remembering)
     return AnswerReader(stream, whole) if form is None else stream if form is Form.STREAM else whole
 
 

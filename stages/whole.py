@@ -37,20 +37,33 @@ OVERHEAD = 100
 """What an event takes besides its text, in bytes, or more."""
 
 
+def plainly(body: bytes, message: Message) -> Sequence[Event]:
+    """The events of a message."""
+    return [*disassemble(message)]
+
+
+def remembering(body: bytes, message: Message) -> Sequence[Event]:
+    """The same, which remember the body, so that it may go back as it came."""
+    events = plainly(body, message)
+    origin = Origin(body, raw=body, made=tuple(events))
+    for event in events:
+        event.origin = origin  # type: ignore[misc]  # it was made just now, and nobody has seen it
+    return events
+
+
 @define
 class BodyReader(Stage[bytes, Event]):
     """At the end, the events of the whole answer that the bytes are.
 
-    A JSON text shows its own end: one that lacks it was cut, and one that has it is whole, whatever broke then. If it
-    `keeps` the body, the events remember it, so that it may go back as it came. Arguments that are no JSON object are
-    mended, if `mend` can; that is recorded.
+    A JSON text shows its own end: one that lacks it was cut, and one that has it is whole, whatever broke then. `tell`
+    makes the events. Arguments that are no JSON object are mended, if `mend` can; that is recorded.
 
     Raises `UpstreamError` if the bytes are no answer, `LimitExceeded` at `limits.answer_bytes`.
     """
 
     read: Callable[[bytes], Message]
     limits: Limits = field(default=DEFAULT_LIMITS, kw_only=True)
-    keeps: bool = field(default=False, kw_only=True)
+    tell: Callable[[bytes, Message], Sequence[Event]] = field(default=plainly, kw_only=True)
     mend: Callable[[str], str | None] | None = field(default=None, kw_only=True)
     """The JSON object that a text means; None if it means none."""
     ledger: Ledger = field(factory=Ledger, kw_only=True)
@@ -83,12 +96,7 @@ class BodyReader(Stage[bytes, Event]):
             return (evolve(message.error, origin=Frame(body)),)
         if self.mend is not None:
             message = evolve(message, content=tuple(self._mended(content, self.mend) for content in message.content))
-        events = [*disassemble(message)]
-        if self.keeps:
-            origin = Origin(body, raw=body, made=tuple(events))
-            for event in events:
-                event.origin = origin  # type: ignore[misc]  # it was made just now, and nobody has seen it
-        return events
+        return self.tell(body, message)
 
     def _mended(self, content: Content, mend: Callable[[str], str | None]) -> Content:
         if not (isinstance(content, ToolUse) and content.complete and content.kind is ToolKind.FUNCTION):

@@ -29,7 +29,7 @@ from pipeline.stage import Chain
 from pipeline.testing import EOF, check_stage, cut, play
 from stages.scrub import meant_object
 from stages.verdict import VerdictStage
-from stages.whole import OVERHEAD, AnswerBound, BodyReader, BodyWriter
+from stages.whole import OVERHEAD, AnswerBound, BodyReader, BodyWriter, remembering
 from tests.canonical import BEGIN, BOOM, CUT, END, REASONING, TEXT, start, stop, text
 
 ANSWER = Message("m1", "model", (Text("hello"), ToolUse("a", "f", "{}")))
@@ -68,7 +68,7 @@ def test_a_body_that_nobody_changed_goes_back_as_it_came_and_one_that_was_is_pat
     def made(events: list[Event]) -> bytes:
         return b"".join(piece for step in play(BodyWriter(writing, patch=patching), events) for piece in step)
 
-    kept = play(BodyReader(reading, keeps=True), body, EOF)[1]
+    kept = play(BodyReader(reading, tell=remembering), body, EOF)[1]
     assert made([*kept]) == body
     assert made([*kept[:2], text(0, "hel"), text(0, "lo"), *kept[3:]]) == body
     told = {"came": body.decode(), "was": {"id": "m1", "said": ["hello"]}}

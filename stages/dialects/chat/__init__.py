@@ -1,6 +1,6 @@
 """OpenAI Chat Completions, in every flavour that vendors serve."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from attrs import frozen
@@ -15,7 +15,7 @@ from pipeline.message import Message
 from pipeline.request import Request, RequestOptions
 from pipeline.stage import Stage
 from pipeline.toolnames import BuiltRequest, RequestMap
-from stages.dialects.chat import body, errors, request
+from stages.dialects.chat import body, errors, forms, request
 from stages.dialects.chat.encode import ChatEncoder
 from stages.dialects.chat.normalize import DONE, ChatNormalizer
 from stages.dialects.chat.offered import callable_tools, offered_tools, wants_usage
@@ -77,6 +77,14 @@ class Chat:
     def patch_body(self, change: Change, *, facts: RequestFacts, ledger: Ledger, limits: Limits) -> Mapping[str, Any]:
         """A whole answer with what was changed in it: every member that nobody changed stays as it came."""
         return body.patch(change, facts=facts, ledger=ledger)
+
+    def unroll(self, answer: bytes, *, facts: RequestFacts, ledger: Ledger) -> Sequence[Frame]:
+        """The stream of a whole answer, with all that stands in it."""
+        return forms.unroll(answer, facts=facts, ledger=ledger)
+
+    def roll(self, frames: Sequence[Frame], *, facts: RequestFacts, ledger: Ledger) -> Mapping[str, Any]:
+        """The whole answer that a stream makes, with all that stands in it."""
+        return forms.roll(frames, facts=facts, ledger=ledger)
 
     def read_error(self, status: int, body: Any) -> StreamError:
         """The error that an upstream answered with."""

@@ -13,6 +13,7 @@ from pipeline.events import (
     Block,
     BlockStart,
     BlockStop,
+    Carry,
     Event,
     Frame,
     MessageDelta,
@@ -191,6 +192,8 @@ class ChatNormalizer(Normalizer):
                 self.ledger.record("ChatNormalizer", "choices[]", "ignored", "no object")
             elif choice.get("index") not in FIRST_CHOICE:
                 self.ledger.record("ChatNormalizer", "choices[]", "dropped", "only the first choice is read")
+                if not (out and isinstance(out[-1], Carry) and out[-1].frame is frame):
+                    out.append(Carry(NAME, frame))  # whatever becomes of the first, the others go back
             else:
                 self._choice(choice, at, silent, frame, out)
                 if (reason := finish_of(choice, self.ledger)) and not failing:

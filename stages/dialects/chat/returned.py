@@ -100,7 +100,7 @@ class ChatReturner:
     _finished: bool = field(init=False, default=False)
     """The finish was told."""
     _parted: int = field(init=False, default=-1)
-    """The frame of which a part was written."""
+    """The last frame of which a part was written, and with it what stands beside its first choice."""
     _over: bool = field(init=False, default=False)
     """The terminal has come."""
 
@@ -153,7 +153,7 @@ class ChatReturner:
 
     def changed(self, frame: Origin | None, events: Sequence[Event]) -> Sequence[Frame]:
         """What is left of a frame is written with its other members, what no frame made is written anew."""
-        if frame is not None and frame.number != self._parted:
+        if frame is not None and frame.number > self._parted:
             said = said_in(frame)
             if (spot := spot_of(said)) is not None and not isinstance(events[-1], MessageStop | StreamError):
                 self._parted = frame.number
@@ -235,6 +235,8 @@ class ChatReturner:
         if isinstance(event, Ping):
             return (PING,)
         if isinstance(event, Carry):
+            if frame is not None and frame.number <= self._parted:
+                return ()
             return [*self._room(), event.frame if frame is None else frame]
         delta = self._delta(event)
         if delta is None:

@@ -1,6 +1,6 @@
 """Anthropic Messages, in every flavour that servers speak."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from attrs import frozen
@@ -15,7 +15,7 @@ from pipeline.message import Message
 from pipeline.request import Request, RequestOptions
 from pipeline.stage import Stage
 from pipeline.toolnames import BuiltRequest, RequestMap
-from stages.dialects.messages import body, errors, request
+from stages.dialects.messages import body, errors, forms, request
 from stages.dialects.messages.encode import MessagesEncoder
 from stages.dialects.messages.normalize import DONE, MessagesNormalizer
 from stages.dialects.messages.offered import callable_tools, offered_tools
@@ -76,6 +76,14 @@ class Messages:
     def patch_body(self, change: Change, *, facts: RequestFacts, ledger: Ledger, limits: Limits) -> Mapping[str, Any]:
         """A whole answer with what was changed in it: every member that nobody changed stays as it came."""
         return body.patch(change, facts=facts, ledger=ledger, limits=limits)
+
+    def unroll(self, answer: bytes, *, facts: RequestFacts, ledger: Ledger) -> Sequence[Frame]:
+        """The stream of a whole answer, with all that stands in it."""
+        return forms.unroll(answer, facts=facts, ledger=ledger)
+
+    def roll(self, frames: Sequence[Frame], *, facts: RequestFacts, ledger: Ledger) -> Mapping[str, Any]:
+        """The whole answer that a stream makes, with all that stands in it."""
+        return forms.roll(frames)
 
     def read_error(self, status: int, answer: Any) -> StreamError:
         """The error that an upstream answered with."""

@@ -40,7 +40,8 @@ PLACED: Final = frozenset({BlockStart, BlockStop, Carry})
 """The events of frames that tell where a block stands, or may."""
 MOST: Final = 100
 """So many frames wait for the terminal behind what was told of the end."""
-INDEXED: Final = frozenset({START, DELTA, STOP})
+INDEXED: Final = (START, DELTA, STOP)
+"""The types of frames that tell where a block stands; what is looked for among them may be anything."""
 
 KINDS: dict[type[Event], str] = {
     TextDelta: TEXT,
@@ -91,7 +92,7 @@ class MessagesReturner:
             return [*self._end(), frame]
         if self._over or (not (self._moved or self._told) and PLACED.isdisjoint(map(type, events))):
             return (frame,)
-        said = _said(frame)
+        said = said_in(frame)
         back = self._back(frame, said, events)
         if not self._told and said.get("type") != TOLD:
             return (back,)
@@ -107,11 +108,11 @@ class MessagesReturner:
         if kind == STOP and place is not None:
             self._open.pop(place, None)
             self._know(events, place)
-        return frame if place is None or place == index or not self._moved else _frame({**said, "index": place})
+        return frame if place is None or place == index or not self._moved else framed({**said, "index": place})
 
     def changed(self, frame: Origin | None, events: Sequence[Event]) -> Sequence[Frame]:
         """What is left of a frame is written with its other members, what no frame made is written anew."""
-        said = {} if frame is None else _said(frame)
+        said = {} if frame is None else said_in(frame)
         patched = self._patched(said, events)
         if patched is not None:
             return patched
@@ -120,7 +121,7 @@ class MessagesReturner:
 
     def failed(self, error: StreamError) -> Sequence[Frame]:
         """What is open is closed, but for a call: that one was cut, and a client would run it."""
-        closing = [_frame({"type": STOP, "index": place}) for place, is_call in self._open.items() if not is_call]
+        closing = [framed({"type": STOP, "index": place}) for place, is_call in self._open.items() if not is_call]
         return [*self._end(), *closing, Frame(dumps(error_body(error)), b"error")]
 
     def idle(self) -> Sequence[Frame]:
@@ -138,7 +139,7 @@ class MessagesReturner:
             return None
         self._next = place + 1
         self._places[_key(index)] = place
-        self._open[place] = _object(said.get("content_block")).get("type") == "tool_use"
+        self._open[place] = object_of(said.get("content_block")).get("type") == "tool_use"
         self._know(events, place)
         return place
 
@@ -152,14 +153,14 @@ class MessagesReturner:
         kind, first = said.get("type"), events[0]
         if kind == "message_start" and isinstance(first, MessageStart):
             if isinstance(message := said.get("message"), dict):
-                usage = {**_object(message.get("usage")), **(counts_of(first.usage) if first.usage else {})}
+                usage = {**object_of(message.get("usage")), **(counts_of(first.usage) if first.usage else {})}
                 message = {**message, "id": first.id, "model": first.model, **({"usage": usage} if usage else {})}
-                return (_frame({**said, "message": message}),)
+                return (framed({**said, "message": message}),)
         elif kind == DELTA and len(events) == 1:
             delta, place = said.get("delta"), self._place(first)
             if isinstance(delta, dict) and delta.get("type") == KINDS.get(type(first)) and place is not None:
                 delta = {**delta, MEMBERS[delta["type"]]: _text(first)}
-                return (_frame({**said, "index": place, "delta": delta}),)
+                return (framed({**said, "index": place, "delta": delta}),)
         elif kind == START and isinstance(first, BlockStart) and isinstance(said.get("content_block"), dict):
             return self._start(said, first, events)
         elif kind == "message_stop" and isinstance(events[-1], MessageStop):
@@ -175,7 +176,7 @@ class MessagesReturner:
             if member in block:
                 block[member] = "".join(map(_text, events[1:]))
         place = self._begin(said.get("index"), said, events)
-        return None if place is None else (_frame({**said, "index": place, "content_block": block}),)
+        return None if place is None else (framed({**said, "index": place, "content_block": block}),)
 
     def _stop(self, said: dict[str, Any], events: Sequence[Event]) -> Sequence[Frame]:
         """The end of the message, with what was told of it before."""
@@ -185,16 +186,16 @@ class MessagesReturner:
         for ended in events[-2:-1]:
             if isinstance(ended, MessageDelta):
                 told = self._retold(ended, told)
-        return [*before, *told, _frame(said)]
+        return [*before, *told, framed(said)]
 
     def _retold(self, ended: MessageDelta, told: list[Frame]) -> list[Frame]:
         """What is told of the end, as it is now, in the last frame that told it."""
         anew = told_of(ended)
-        at = max((at for at, frame in enumerate(told) if _said(frame).get("type") == TOLD), default=len(told))
-        said = _said(told[at]) if at < len(told) else {"type": TOLD}
-        delta = {**_object(said.get("delta")), **anew["delta"]}
-        usage = {**_object(said.get("usage")), **(anew["usage"] if ended.usage else {})}
-        return [*told[:at], _frame({**said, "delta": delta, "usage": usage or anew["usage"]}), *told[at + 1 :]]
+        at = max((at for at, frame in enumerate(told) if said_in(frame).get("type") == TOLD), default=len(told))
+        said = said_in(told[at]) if at < len(told) else {"type": TOLD}
+        delta = {**object_of(said.get("delta")), **anew["delta"]}
+        usage = {**object_of(said.get("usage")), **(anew["usage"] if ended.usage else {})}
+        return [*told[:at], framed({**said, "delta": delta, "usage": usage or anew["usage"]}), *told[at + 1 :]]
 
     def _place(self, event: Event) -> int | None:
         """Where the block of an event stands, if it is open."""
@@ -204,13 +205,13 @@ class MessagesReturner:
     def _anew(self, event: Event) -> Sequence[Frame]:
         """An event that no frame made."""
         if isinstance(event, MessageStart):
-            return (_frame({"type": "message_start", "message": message_of(event)}),)
+            return (framed({"type": "message_start", "message": message_of(event)}),)
         if isinstance(event, BlockStart):
             return self._opened(event)
         if isinstance(event, MessageDelta):
             return self._retold(event, self._end())
         if isinstance(event, MessageStop):
-            return [*self._end(), _frame({"type": "message_stop"})]
+            return [*self._end(), framed({"type": "message_stop"})]
         if isinstance(event, Ping):
             return (PING,)
         if isinstance(event, Carry):
@@ -221,12 +222,12 @@ class MessagesReturner:
             return ()
         if isinstance(event, BlockStop):
             del self._open[place]
-            return (_frame({"type": STOP, "index": place}),)
+            return (framed({"type": STOP, "index": place}),)
         delta = _delta(event)
         if delta is None:
             self.ledger.record("MessagesReturner", type(event).__name__, "dropped", "Messages cannot show it")
             return ()
-        return (_frame({"type": DELTA, "index": place, "delta": delta}),)
+        return (framed({"type": DELTA, "index": place, "delta": delta}),)
 
     def _opened(self, event: BlockStart) -> Sequence[Frame]:
         content = content_of(event.block)
@@ -236,7 +237,7 @@ class MessagesReturner:
         place, self._next = self._next, self._next + 1
         self._known[event.index] = place
         self._open[place] = isinstance(event.block, ToolUseBlock)
-        return (_frame({"type": START, "index": place, "content_block": content}),)
+        return (framed({"type": START, "index": place, "content_block": content}),)
 
 
 def _delta(event: Event) -> dict[str, Any] | None:
@@ -253,16 +254,17 @@ def _text(event: Event) -> str:
     return str(getattr(event, "text", ""))
 
 
-def _said(frame: Frame) -> dict[str, Any]:
+def said_in(frame: Frame) -> dict[str, Any]:
     """The event that a frame is; empty if it is none."""
     try:
         said = loads(frame.data)
     except ValueError:
         return {}
-    return _object(said)
+    return object_of(said)
 
 
-def _object(value: Any) -> dict[str, Any]:
+def object_of(value: Any) -> dict[str, Any]:
+    """A value, if it is an object; else an empty one."""
     return value if isinstance(value, dict) else {}
 
 
@@ -270,5 +272,6 @@ def _key(index: Any) -> Any:
     return index if isinstance(index, int | str | float) else None
 
 
-def _frame(said: dict[str, Any]) -> Frame:
+def framed(said: dict[str, Any]) -> Frame:
+    """The frame of an event."""
     return Frame(dumps(said), str(said["type"]).encode())

@@ -17,13 +17,11 @@ MEMBERS: Final = {TEXT: "text", THINKING: "thinking", INPUT: "partial_json"}
 PAGE: Final = "web_search_result_location"
 """The citation of a page."""
 
-CITATIONS: Final = frozenset(
-    {
-        "char_location",
-        "content_block_location",
-        "page_location",
-        "search_result_location",
-        PAGE,
-    }
+CITATIONS: Final = (
+    "char_location",
+    "content_block_location",
+    "page_location",
+    "search_result_location",
+    PAGE,
 )
-"""The notes on a text that Messages has."""
+"""The notes on a text that Messages has. What is looked for among them may be anything, so they are no set."""

@@ -1,6 +1,6 @@
 """OpenAI Responses, in every flavour that servers speak."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from attrs import evolve, frozen
@@ -17,7 +17,7 @@ from pipeline.message import Message
 from pipeline.request import Request, RequestOptions
 from pipeline.stage import Stage
 from pipeline.toolnames import BuiltRequest, RequestMap
-from stages.dialects.responses import body, errors, patch, request
+from stages.dialects.responses import body, errors, forms, patch, request
 from stages.dialects.responses.encode import ResponsesEncoder, ShowReasoning
 from stages.dialects.responses.normalize import DONE, ResponsesNormalizer
 from stages.dialects.responses.offered import callable_tools, echo_of, offered_tools
@@ -96,6 +96,14 @@ class Responses:
     def patch_body(self, change: Change, *, facts: RequestFacts, ledger: Ledger, limits: Limits) -> Mapping[str, Any]:
         """A whole answer with what was changed in it: every member that nobody changed stays as it came."""
         return patch.patch(change, facts=facts, ledger=ledger, limits=limits)
+
+    def unroll(self, answer: bytes, *, facts: RequestFacts, ledger: Ledger) -> Sequence[Frame]:
+        """The stream of a whole answer, with all that stands in it."""
+        return forms.unroll(answer, facts=facts, ledger=ledger)
+
+    def roll(self, frames: Sequence[Frame], *, facts: RequestFacts, ledger: Ledger) -> Mapping[str, Any]:
+        """The whole answer that a stream makes, with all that stands in it."""
+        return forms.roll(frames, facts=facts)
 
     def read_error(self, status: int, answer: Any) -> StreamError:
         """The error that an upstream answered with."""

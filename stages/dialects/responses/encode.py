@@ -90,7 +90,7 @@ UNSAID: dict[StopReason, str] = {
 }
 """Stop reasons that are lost in part."""
 
-NOTES: Final = frozenset({"url_citation", "file_citation", "container_file_citation", "file_path"})
+NOTES: Final = ("url_citation", "file_citation", "container_file_citation", "file_path")
 """The notes that Responses has."""
 
 

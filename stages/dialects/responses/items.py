@@ -34,7 +34,7 @@ from stages.dialects.responses.voice import Said, Voice
 NAME: Final = "responses"
 STAGE: Final = "ResponsesNormalizer"
 NOTHING: Final[Mapping[str, Any]] = {}
-CUT_STATUSES: Final = frozenset({"incomplete", "failed", "cancelled"})
+CUT_STATUSES: Final = ("incomplete", "failed", "cancelled")
 """The statuses of an item that is not whole."""
 
 

@@ -9,7 +9,6 @@ from pipeline.events import Event, Frame, MessageDelta, MessageStart, MessageSto
 from pipeline.ids import CallIds
 from pipeline.jsontext import is_whole
 from pipeline.normalizer import Normalizer
-from pipeline.word import word
 from stages.dialects.responses.calls import CALL_KINDS, CallItem
 from stages.dialects.responses.errors import error_in, failed, unfinished
 from stages.dialects.responses.items import NAME, STAGE, MessageItem, ReasoningItem, Writer
@@ -163,7 +162,7 @@ class ResponsesNormalizer(Normalizer):
         part = event.get("part", event)
         if not isinstance(part, dict):
             return
-        if word(part.get("type")) in REASONING_PARTS:
+        if part.get("type") == REASONING_PART:
             item = self._output.about(ReasoningItem, event)
             item.part_done("content", _part(event), _string(part, "text"), out)
         else:
@@ -286,7 +285,7 @@ PINGS: Final = frozenset({"keepalive", "ping"})
 REFUSAL_DELTA: Final = "response.refusal.delta"
 SUMMARY_EVENTS: Final = "response.reasoning_summary_"
 CUSTOM_EVENTS: Final = "response.custom_tool_call_input."
-REASONING_PARTS: Final = frozenset({"reasoning_text"})
+REASONING_PART: Final = "reasoning_text"
 
 _STEPS: dict[str, Callable[[ResponsesNormalizer, Mapping[str, Any], list[Event]], None]] = {
     "response.output_item.added": ResponsesNormalizer._announced,

@@ -1,0 +1,163 @@
+"""One dialect over itself, in the other form: a whole answer leaves as its stream, a stream as its whole answer."""
+
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+from attrs import define, evolve, field, frozen
+
+from pipeline.errors import LimitExceeded, UpstreamError
+from pipeline.events import Event, Frame, MessageStop, Origin, StreamError, ToolKind
+from pipeline.jsontext import dumps
+from pipeline.ledger import Ledger
+from pipeline.limits import DEFAULT_LIMITS, Limits
+from pipeline.message import Content, Message, Reasoning, Refusal, Text, ToolUse, assemble, disassemble
+from pipeline.stage import Stage
+
+NOTHING: Final = ("", "null")
+"""What stands for no arguments."""
+OVERHEAD: Final = 100
+"""What a frame takes besides its bytes, or more."""
+
+
+@frozen
+class Unroller:
+    """The events of the stream that a whole answer is told as, which remember its frames.
+
+    If the stream does not say what the answer does, the answer is told by `encoder`, and that is recorded.
+    """
+
+    unroll: Callable[[bytes], Sequence[Frame]]
+    keeper: Callable[[], Stage[Frame, Event]]
+    """Fresh: events of frames, which remember them."""
+    encoder: Callable[[], Stage[Event, Frame]]
+    framing: Callable[[Sequence[Frame]], Sequence[bytes]]
+    ledger: Ledger
+
+    def __call__(self, body: bytes, message: Message) -> Sequence[Event]:
+        if message.error is not None:
+            return [*disassemble(message)]
+        events = self._read(self.unroll(body))
+        if _gist(assemble(events)) != _gist(message):
+            self.ledger.record("Unroller", "body", "rewritten", "it is told in a form that no stream has")
+            events = self._read(self.encoder().receive([*disassemble(message)]))
+        return events
+
+    def _read(self, frames: Sequence[Frame]) -> list[Event]:
+        raws = (b"".join(self.framing((frame,))) for frame in frames)
+        whole = [Frame(frame.data, frame.name, raw) for frame, raw in zip(frames, raws, strict=True)]
+        return [*self.keeper().receive(whole)]
+
+
+@define
+class StreamGatherer(Stage[Event, Event]):
+    """At the end of a stream, the events of the whole answer that its frames make, which remember that.
+
+    Where that answer does not say what the stream did, it is what the events say of it now: a change. Of a stream that
+    fails, the events leave as they are.
+
+    Raises `LimitExceeded` at `limits.answer_bytes`.
+    """
+
+    roll: Callable[[Sequence[Frame]], Mapping[str, Any]]
+    read: Callable[[bytes], Message]
+    ledger: Ledger = field(factory=Ledger, kw_only=True)
+    limits: Limits = field(default=DEFAULT_LIMITS, kw_only=True)
+    held: int = field(init=False, default=0)
+    ended: bool = field(init=False, default=False)
+    _events: list[Event] = field(init=False, factory=list)
+    _frames: list[Frame] = field(init=False, factory=list)
+    _last: Origin | None = field(init=False, default=None)
+
+    def receive(self, items: Sequence[Event]) -> Sequence[Event]:
+        for event in () if self.ended else items:
+            self._events.append(event)
+            if isinstance(origin := event.origin, Origin) and origin is not self._last:
+                self._keep(origin)
+            if isinstance(event, MessageStop):
+                return self._gathered()
+            if isinstance(event, StreamError):
+                return self._given_up()
+        return ()
+
+    def receive_eof(self, cause: StreamError | None = None) -> Sequence[Event]:
+        return self._given_up() if cause is None else [*self._given_up(), cause]
+
+    def _keep(self, origin: Origin) -> None:
+        self._last = origin
+        if origin.data:
+            self._frames.append(Frame(origin.data, origin.name))
+            origin.made = ()  # type: ignore[misc]  # given up: it and its events refer to each other
+            self.held += OVERHEAD + len(origin.data)
+            if self.held > self.limits.answer_bytes:
+                bound = f"the answer is larger than {self.limits.answer_bytes} bytes"
+                raise LimitExceeded(bound, code="answer_bytes").after(self._given_up())
+
+    def _given_up(self) -> list[Event]:
+        """All events, as they are."""
+        events, self._events, self._last = self._events, [], None
+        self._frames.clear()
+        self.held, self.ended = 0, True
+        return events
+
+    def _gathered(self) -> Sequence[Event]:
+        frames = [*self._frames]
+        message = assemble(self._given_up())
+        body = dumps(self.roll(frames))
+        told = self._told(body)
+        if told is None:
+            self.ledger.record("StreamGatherer", "body", "rewritten", "it is told in a form that no whole answer has")
+            return [*disassemble(message)]
+        content = in_order_of(told.content, [*map(self._with_arguments, message.content)])
+        if [*map(_known_by, content)] != [*map(_known_by, message.content)]:
+            self.ledger.record("StreamGatherer", "content", "reordered", "a whole answer has its own order")
+        made = [*disassemble(told)]
+        events = [*disassemble(evolve(message, id=told.id, model=told.model, content=content))]
+        origin = Origin(body, raw=body, made=tuple(made))
+        for event in events:
+            event.origin = origin  # type: ignore[misc]  # it was made just now, and nobody has seen it
+        return events
+
+    def _with_arguments(self, content: Content) -> Content:
+        """A call whose arguments are nothing has an empty object of them."""
+        if not isinstance(content, ToolUse) or content.kind is not ToolKind.FUNCTION or not content.complete:
+            return content
+        return evolve(content, arguments=_arguments(content))
+
+    def _told(self, body: bytes) -> Message | None:
+        """What an answer of ours says; None if that is no answer."""
+        try:
+            told = self.read(body)
+        except UpstreamError:
+            return None
+        return told if told.error is None else None
+
+
+def in_order_of(told: Sequence[Content], contents: Sequence[Content]) -> tuple[Content, ...]:
+    """Contents in the order in which others are told: calls are known by their ids, the rest by what they are."""
+    waiting: dict[object, deque[Content]] = {}
+    for content in contents:
+        waiting.setdefault(_known_by(content), deque()).append(content)
+    first = [found.popleft() for one in told if (found := waiting.get(_known_by(one)))]
+    return (*first, *(content for rest in waiting.values() for content in rest))
+
+
+def _known_by(content: Content) -> object:
+    return content.id if isinstance(content, ToolUse) else type(content)
+
+
+def _arguments(call: ToolUse) -> str:
+    return call.arguments if call.arguments.strip() not in NOTHING else "{}"
+
+
+def _gist(message: Message) -> tuple[object, ...]:
+    """What a message says: its texts, whatever each is called, its calls, and how many other things it holds."""
+    texts, calls, others = "", [], 0
+    for content in message.content:
+        if isinstance(content, ToolUse):
+            calls.append((content.name, _arguments(content), content.complete))
+        elif isinstance(content, Text | Refusal | Reasoning):
+            texts += content.text
+        else:
+            others += 1
+    return texts, calls, others

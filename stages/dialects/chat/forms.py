@@ -1,0 +1,258 @@
+"""A whole Chat answer as the stream of it, and a stream as the whole answer: all members are in both."""
+
+import secrets
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import islice
+from typing import Any, Final
+
+from pipeline.dialect import RequestFacts
+from pipeline.events import Frame, StopReason
+from pipeline.jsontext import as_written, dumps
+from pipeline.ledger import Ledger
+from stages.dialects.chat.content import REASONING, pieces_of
+from stages.dialects.chat.encode import completion_id
+from stages.dialects.chat.normalize import DONE, FIRST_CHOICE
+from stages.dialects.chat.patch import Json, entries_in, finish_word, said_in
+from stages.dialects.chat.returned import WHOSE
+from stages.dialects.chat.stops import STOP_REASONS, finish_of
+from stages.dialects.chat.usage import usage_object, usage_of
+
+STAGE: Final = "chat.forms"
+
+TEXTS: Final = frozenset(
+    {"content", "refusal", *REASONING, "text", "summary", "arguments", "input", "data", "transcript"}
+)
+"""What goes on from delta to delta; of anything else the last counts."""
+ONCE: Final = frozenset({"id", "type", "name", "role"})
+"""What tells a call from another: of it the first counts, whoever repeats it."""
+FIRST: Final = frozenset({"id", "created", "model"})
+"""The same of an answer."""
+LISTS: Final = frozenset({"tool_calls", "reasoning_details", "annotations"})
+"""What a delta has only if it holds something."""
+PADDING: Final = frozenset({"obfuscation", "p"})
+"""What hides how long a chunk is, and says nothing."""
+APART: Final = frozenset({"message", "delta", "finish_reason"})
+"""Members of a choice that have chunks of their own."""
+LONG: Final = 19
+"""So many digits are no time."""
+JOINED: Final = ("index", "delta", "message", "logprobs")
+"""Members of a choice that go on from chunk to chunk."""
+LOOKED_AT: Final = 64
+"""So many entries of a list are looked at for the one that goes on."""
+
+
+def unroll(body: bytes, *, facts: RequestFacts, ledger: Ledger, clock: Callable[[], float] = time.time) -> list[Frame]:
+    """The stream of a whole answer: each choice's message, its calls, its finish; then the counts, if they are wanted.
+
+    What every chunk tells of its message is as it came; what the body lacks of that is made. Other members of the body
+    stand in the first chunk, those of a choice beside its finish.
+    """
+    said = as_written(body)
+    beside = {name: value for name, value in said.items() if name not in ("choices", "usage")}
+    whose = {name: beside.pop(name) for name in WHOSE if name in beside}
+    whose = _named({**whose, "object": "chat.completion.chunk"}, facts.model, clock)
+    choices = [choice for choice in _list(said.get("choices")) if isinstance(choice, dict)]
+    choices.sort(key=lambda choice: choice.get("index") not in FIRST_CHOICE)  # clients want it first
+    told = [{**whose, "choices": [chunk]} for choice in choices for chunk in _chunks(choice, ledger)]
+    if isinstance(usage := said.get("usage"), dict) and facts.include_usage:
+        told.append({**whose, "choices": [], "usage": _counted(usage)})
+    return [*(Frame(dumps(chunk | beside if at == 0 else chunk)) for at, chunk in enumerate(told)), Frame(DONE)]
+
+
+def _named(said: Json, model: str, clock: Callable[[], float]) -> Json:
+    """What tells an answer from others, with what it lacks of that."""
+    created = str(getattr(said.get("created"), "text", said.get("created"))).partition(".")[0]
+    named = {name: said[name] for name in ("id", "model") if isinstance(said.get(name), str) and said[name]}
+    time_ = int(created) if created.isdecimal() and len(created) < LONG else int(clock())
+    return {**said, "id": completion_id(""), "model": model, **named, "created": time_}
+
+
+def _chunks(choice: Json, ledger: Ledger) -> Iterator[Json]:
+    """The chunks of a choice."""
+    message = _object(choice.get("message") or choice.get("delta"))
+    delta = {name: value for name, value in message.items() if value or name not in LISTS}
+    calls = [_call(entry) for entry in entries_in(message)]
+    for name in ("tool_calls", "function_call"):
+        delta.pop(name, None)
+    if isinstance(details := delta.get("reasoning_details"), list):
+        delta["reasoning_details"] = [{**one, "index": at} for at, one in enumerate(details) if isinstance(one, dict)]
+    if not isinstance(delta.get("content"), str | None):
+        delta |= {"content": "", **_texts(delta, ledger)}
+    index = {"index": choice.get("index") or 0}
+    logprobs = {"logprobs": choice["logprobs"]} if choice.get("logprobs") else {}
+    spoken = {name: value for name, value in delta.items() if value and name != "role"}
+    silent = {name: value for name, value in delta.items() if not value}
+    yield {**index, "delta": {**silent, "role": "assistant", "content": None}, "finish_reason": None}
+    if spoken or logprobs:
+        yield {**index, "delta": spoken, **logprobs, "finish_reason": None}
+    if calls:
+        numbered = [{**call, "index": at} for at, call in enumerate(calls)]
+        yield {**index, "delta": {"tool_calls": numbered}, "finish_reason": None}
+    told = {**choice, **dict.fromkeys(logprobs)}
+    beside = {name: value for name, value in told.items() if name not in APART}
+    yield {**beside, **index, "delta": {}, "finish_reason": _finish(choice, ledger, called=bool(calls))}
+
+
+def _texts(delta: Mapping[str, Any], ledger: Ledger) -> Json:
+    """What a content in parts says, text by text."""
+    texts: dict[str, str] = {}
+    for kind, text in pieces_of(delta, ledger):
+        member = {"text": "content", "reasoning": REASONING[0]}.get(kind, kind)
+        texts[member] = texts.get(member, "") + text
+    return texts
+
+
+def _call(entry: Json) -> Json:
+    """A call with all that tells it from others; arguments that are nothing are an object."""
+    kind = "custom" if isinstance(entry.get("custom"), dict) else "function"
+    made = {"id": f"call_{secrets.token_hex(12)}", "type": kind}
+    call = {**made, **{name: value for name, value in entry.items() if value or name not in made}}
+    call.pop("index", None)
+    if kind == "function":
+        said = _object(call.get(kind))
+        text = said.get("arguments")
+        text = text if isinstance(text, str) else "" if text is None else dumps(text).decode()
+        call[kind] = {**said, "arguments": "{}" if text.strip() in ("", "null") else text}
+    return call
+
+
+def _finish(choice: Mapping[str, Any], ledger: Ledger, *, called: bool) -> str:
+    """Why a choice ended, in the dialect's own words; calls are told of if there are any."""
+    word = finish_of(choice, ledger)
+    if word not in STOP_REASONS:
+        ledger.record(STAGE, "finish_reason", "translated", "an unknown one, or none, ends the turn")
+    meant = STOP_REASONS.get(word, StopReason.END_TURN)
+    if meant in (StopReason.END_TURN, StopReason.TOOL_USE):
+        meant = StopReason.TOOL_USE if called else StopReason.END_TURN
+    return finish_word(meant)
+
+
+def _counted(usage: Json) -> Json:
+    """Counts that add up: those that do stay as they are."""
+    counts = usage_object(usage_of(usage))
+    details = {name: value for name, value in counts.items() if isinstance(value, dict)}
+    told = {name: _object(usage.get(name)) for name in details}
+    odd = any(usage.get(name) != count for name, count in counts.items() if name not in details) or any(
+        told[name].get(part) not in (None, 0, count) for name, value in details.items() for part, count in value.items()
+    )
+    return {**usage, **counts, **{name: {**told[name], **details[name]} for name in details}} if odd else usage
+
+
+def roll(
+    frames: Iterable[Frame], *, facts: RequestFacts, ledger: Ledger, clock: Callable[[], float] = time.time
+) -> Json:
+    """The whole answer that a stream makes: texts go on, lists too; of what is told twice the last counts, but of what
+    tells it from others the first. What it must have and lacks is made."""
+    whole: Json = {}
+    choices: dict[int, Json] = {}
+    for chunk in map(said_in, frames):
+        for choice in _list(chunk.pop("choices", None)):
+            if isinstance(choice, dict):
+                _add(choices, choice)
+        _tell(whole, {name: value for name, value in chunk.items() if name not in PADDING})
+    usage = whole.pop("usage", None)
+    told = [_closed(place, choice, ledger) for place, choice in sorted(choices.items())]
+    named = _named({**whole, "object": "chat.completion"}, facts.model, clock)
+    return {**named, "choices": told, **({"usage": _counted(usage)} if isinstance(usage, dict) else {})}
+
+
+def _add(choices: dict[int, Json], more: Json) -> None:
+    """What a chunk tells of a choice."""
+    place = more.get("index")
+    choice = choices.setdefault(place if isinstance(place, int) else 0, {"message": {}})
+    _join(choice["message"], _object(more.get("delta") or more.get("message")))
+    _join(choice, {"logprobs": more["logprobs"]} if "logprobs" in more else {})
+    _tell(
+        choice, {name: value for name, value in more.items() if name not in ("index", "delta", "message", "logprobs")}
+    )
+
+
+def _tell(whole: Json, more: Mapping[str, Any]) -> None:
+    """Members of which the last counts that says something, but the first of what tells an answer from others."""
+    for name, value in more.items():
+        if not (value is None and name in whole) and not (name in FIRST and whole.get(name)):
+            whole[name] = value
+
+
+def _closed(place: int, choice: Json, ledger: Ledger) -> Json:
+    """A choice as a whole answer tells it."""
+    told = _whole(choice)
+    message = {"role": "assistant", "content": None, **told["message"]}
+    finish = _finish(told, ledger, called=bool(entries_in(message)))
+    if message.get("tool_calls"):
+        message["tool_calls"] = [*map(_call, entries_in(message))]
+    elif message.get("function_call"):
+        finish = told.get("finish_reason") or finish
+    return {"index": place, **told, "message": message, "finish_reason": finish}
+
+
+class _Pieces(list[str]):
+    """A text while it comes."""
+
+
+def _join(whole: Json, more: Mapping[str, Any]) -> None:
+    for name, value in more.items():
+        before = whole.get(name)
+        if isinstance(value, str) and name in TEXTS:
+            whole[name] = _spoken(before, value)
+        elif isinstance(value, list) and isinstance(before, _Pieces):
+            whole[name] = [*({"type": "text", "text": text} for text in ["".join(before)] if text), *value]
+        elif isinstance(value, list) and isinstance(before, list):
+            for part in value:
+                _enter(before, part)
+        elif isinstance(value, dict):
+            if not isinstance(before, dict):
+                before = whole[name] = {}
+            _join(before, value)
+        elif isinstance(value, list):
+            whole[name] = []
+            for part in value:
+                _enter(whole[name], part)
+        elif value is None or (before and name in ONCE):
+            whole.setdefault(name, value)
+        else:
+            whole[name] = value
+
+
+def _spoken(before: Any, text: str) -> Any:
+    """A text that goes on; one that comes among parts is a part."""
+    if isinstance(before, _Pieces):
+        before.append(text)
+    elif isinstance(before, list):
+        before += [{"type": "text", "text": text}] if text else []
+    else:
+        return _Pieces([text])
+    return before
+
+
+def _enter(parts: list[Any], part: Any) -> None:
+    """An entry of a list: one that has the index of another, and its type, goes on with it."""
+    if not isinstance(part, dict):
+        parts.append(part)
+        return
+    place, kind = part.get("index"), part.get("type")
+    for known in islice(reversed(parts), LOOKED_AT) if isinstance(place, int) else ():
+        if isinstance(known, dict) and known.get("index") == place and kind in (None, known.get("type")):
+            _join(known, part)
+            return
+    new: Json = {}
+    parts.append(new)
+    _join(new, part)
+
+
+def _whole(value: Any) -> Any:
+    """What was joined, with its texts whole."""
+    if isinstance(value, _Pieces):
+        return "".join(value)
+    if isinstance(value, dict):
+        return {name: _whole(part) for name, part in value.items()}
+    return [*map(_whole, value)] if isinstance(value, list) else value
+
+
+def _list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
+def _object(value: Any) -> Json:
+    return value if isinstance(value, dict) else {}

@@ -1,0 +1,151 @@
+"""A whole Messages answer as the stream of it, and a stream as the whole answer: all members are in both."""
+
+import secrets
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final
+
+from attrs import define, field
+
+from pipeline.dialect import RequestFacts
+from pipeline.events import Frame, StopReason, Usage
+from pipeline.jsontext import as_written, dumps, holds_object, verbatim
+from pipeline.ledger import Ledger
+from stages.dialects.messages.encode import message_id
+from stages.dialects.messages.normalize import CUTTING, STOP_REASONS
+from stages.dialects.messages.returned import START, STOP, TOLD, framed, object_of, said_in
+from stages.dialects.messages.usage import counts_of
+from stages.dialects.messages.words import CITATION, DELTA, INPUT, MEMBERS, SIGNATURE, TEXT, THINKING
+
+Json = dict[str, Any]
+
+STOPPED: Final = frozenset({"stop_reason", "stop_sequence", "stop_details", "container"})
+"""Members of a message that the delta tells which ends it; the others are told when it begins."""
+BESIDE: Final = frozenset({"context_management"})
+"""Those that stand beside that delta."""
+CALLS: Final = ("tool_use", "server_tool_use", "mcp_tool_use")
+"""Blocks whose input comes in deltas."""
+
+
+def unroll(body: bytes, *, facts: RequestFacts, ledger: Ledger) -> list[Frame]:
+    """The stream of a whole answer. What a message must have and lacks is made; a text of nothing is left out."""
+    said = as_written(body)
+    content, counts = said.get("content"), object_of(said.get("usage"))
+    blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
+    blocks = [block for block in blocks if isinstance(block, dict)] if isinstance(blocks, list) else []
+    about = {name: value for name, value in said.items() if name not in STOPPED | BESIDE}
+    made = {"id": message_id(""), "type": "message", "role": "assistant", "model": facts.model}
+    begun = {**made, **{name: value for name, value in about.items() if value or name not in made}}
+    usage = {"input_tokens": 0, "output_tokens": 0, **counts} if counts else counts_of(facts.usage or Usage())
+    begun |= {"content": [], "stop_reason": None, "stop_sequence": None, "usage": usage}
+    told: list[Json] = [{"type": "message_start", "message": begun}]
+    stopped = _stopped(said, blocks, ledger)
+    cut = stopped["stop_reason"] in CUTTING
+    for place, block in enumerate(block for block in blocks if block.get("type") != "text" or block.get("text")):
+        told += ({**event, "index": place} for event in _told(block, cut=cut))
+    delta = {name: said[name] for name in STOPPED if name in said} | stopped
+    beside = {name: said[name] for name in BESIDE if name in said}
+    told += [{"type": TOLD, "delta": delta, "usage": usage, **beside}, {"type": "message_stop"}]
+    return [*map(framed, told)]
+
+
+def _told(block: Json, *, cut: bool) -> Iterator[Json]:
+    """The events of a block: what comes in deltas, and the rest when it begins. `cut`: it may lack its input."""
+    kind, notes = block.get("type"), block.get("citations")
+    deltas: list[Json] = []
+    begun = block
+    if kind == "text":
+        cited = [*notes] if isinstance(notes, list) else []
+        begun = {**block, "text": "", **({"citations": []} if cited else {})}
+        deltas = [{"type": TEXT, "text": block.get("text")}, *({"type": CITATION, "citation": note} for note in cited)]
+    elif kind == "thinking":
+        begun = {**block, "thinking": "", "signature": ""}
+        deltas = [{"type": THINKING, "thinking": block.get("thinking")}] if block.get("thinking") else []
+        deltas += [{"type": SIGNATURE, "signature": block["signature"]}] if block.get("signature") else []
+    elif kind in CALLS:
+        given = block.get("input") or {}
+        text = given if isinstance(given, str) else dumps(given).decode()
+        begun = {**block, "id": block.get("id") or f"toolu_{secrets.token_hex(12)}", "input": {}}
+        deltas = [{"type": INPUT, "partial_json": text}] if given or not cut else []
+    yield {"type": START, "content_block": begun}
+    yield from ({"type": DELTA, "delta": delta} for delta in deltas)
+    yield {"type": STOP}
+
+
+def _stopped(said: Mapping[str, Any], blocks: Iterable[Json], ledger: Ledger) -> Json:
+    """Why it ended, in the dialect's own words; a call is told of if there is one."""
+    word, sequence = said.get("stop_reason"), said.get("stop_sequence")
+    reason = STOP_REASONS.get(word) if isinstance(word, str) else None
+    if reason is None:
+        ledger.record("messages.forms", "stop_reason", "translated", "an unknown one, or none, ends the turn")
+        reason = StopReason.END_TURN
+    if reason in (StopReason.END_TURN, StopReason.TOOL_USE):
+        called = any(block.get("type") == "tool_use" for block in blocks)
+        reason = StopReason.TOOL_USE if called else StopReason.END_TURN
+    named = reason is StopReason.STOP_SEQUENCE and isinstance(sequence, str)
+    return {"stop_reason": reason, "stop_sequence": sequence if named else None}
+
+
+@define
+class _Block:
+    """A block while it comes."""
+
+    said: Json
+    texts: dict[str, list[str]] = field(factory=dict)
+    notes: list[Any] = field(factory=list)
+
+    def add(self, delta: Mapping[str, Any]) -> None:
+        """More of it."""
+        for name, value in delta.items():
+            if name in ADDING and isinstance(value, str):
+                self.texts.setdefault(name, []).append(value)
+            elif name == "citation":
+                self.notes.append(value)
+            elif name != "type":
+                self.said[name] = value
+
+    def whole(self) -> Json:
+        """All of it; input that is no object is told as none."""
+        for name, pieces in self.texts.items():
+            text = "".join(pieces)
+            if name != MEMBERS[INPUT]:
+                before = self.said.get(name)
+                self.said[name] = (before if isinstance(before, str) else "") + text
+            elif text.strip():
+                self.said["input"] = verbatim(text) if holds_object(text) else {}
+        if self.notes:
+            known = self.said.get("citations")
+            self.said["citations"] = [*(known if isinstance(known, list) else ()), *self.notes]
+        return self.said
+
+
+ADDING: Final = frozenset(MEMBERS.values())
+"""What goes on from delta to delta; of anything else the last counts."""
+
+
+def roll(frames: Iterable[Frame]) -> Json:
+    """The whole answer that a stream makes. A block that begins at a place that is taken is another one."""
+    message: Json = {}
+    blocks: list[_Block] = []
+    places: dict[int, _Block] = {}
+    for frame in frames:
+        said = said_in(frame)
+        kind, place = said.get("type") or frame.name.decode("utf-8", "replace"), said.get("index")
+        if kind == "message_start":
+            _tell(message, object_of(said.get("message")))
+        elif kind == START and isinstance(place, int):
+            blocks.append(_Block({**object_of(said.get("content_block"))}))
+            places[place] = blocks[-1]
+        elif kind == DELTA and isinstance(place, int) and place in places:
+            places[place].add(object_of(said.get("delta")))
+        elif kind == TOLD:
+            _tell(message, {name: value for name, value in said.items() if name not in ("type", "delta", "usage")})
+            _tell(message, object_of(said.get("delta")))
+            usage = {**object_of(message.get("usage"))}
+            _tell(usage, object_of(said.get("usage")))
+            message["usage"] = usage
+    return {**message, "content": [block.whole() for block in blocks]}
+
+
+def _tell(whole: Json, more: Mapping[str, Any]) -> None:
+    """Members of which the last counts that says something."""
+    whole |= {name: value for name, value in more.items() if value is not None or name not in whole}

@@ -1,0 +1,176 @@
+"""A whole response as the stream of it, and a stream as the whole response: all members are in both."""
+
+import secrets
+import time
+from collections.abc import Callable, Iterable
+from typing import Any, Final
+
+from attrs import define, field
+
+from pipeline.dialect import RequestFacts
+from pipeline.events import Frame
+from pipeline.jsontext import as_written
+from pipeline.ledger import Ledger
+from stages.dialects.responses.encode import UNASKED
+from stages.dialects.responses.keeper import ADDED, ITEM_DONE
+from stages.dialects.responses.kept import CALLS, OF_PARTS, output_of, said_in
+from stages.dialects.responses.normalize import LIFE, TERMINALS
+from stages.dialects.responses.patch import REPEAT
+from stages.dialects.responses.usage import usage_object, usage_of
+from stages.dialects.responses.written import OUTPUT_TEXT, Json, Wire
+
+AT_THE_END: Final = ("usage", "error", "incomplete_details", "completed_at")
+"""What a response that has begun says nothing of yet."""
+PREFIXES: Final = {"message": "msg", "reasoning": "rs", "function_call": "fc", "custom_tool_call": "ctc"}
+ENDED: Final = ("msg", "fc", "ctc")
+"""Those that say whether they have ended."""
+PARTED: Final[dict[str, dict[str, str]]] = {
+    "message": {"content": "output_text"},
+    "reasoning": {"content": "reasoning_text", "summary": "summary_text"},
+}
+"""Where the parts of an item stand, and the type of those that name none. What comes first is shown, the raw text of
+reasoning as it is in a whole answer."""
+COMPLETED, INCOMPLETE = "completed", "incomplete"
+
+
+def unroll(body: bytes, *, facts: RequestFacts, ledger: Ledger, clock: Callable[[], float] = time.time) -> list[Frame]:
+    """The stream of a whole response: every item announced, told part by part, and told whole.
+
+    What the response or an item must have and lacks is made.
+    """
+    said = as_written(body)
+    base = _whole(said, facts, clock)
+    untold: Json = {name: None for name in AT_THE_END if name in base}
+    begun = base | untold | {"status": "in_progress", "output": []}
+    begun.pop(REPEAT, None)
+    unrolled = _Unrolled()
+    for kind in ("response.created", "response.in_progress"):
+        unrolled.write(kind, {"response": begun})
+    items = said.get("output")
+    told = items if isinstance(items, list) else []
+    output = [unrolled.item(item) for item in told if isinstance(item, dict)]
+    status = base.get("status")
+    if status not in (COMPLETED, INCOMPLETE):
+        status = COMPLETED
+        ledger.record("responses.forms", "status", "translated", "an answer of any other status ends the turn")
+    usage = {"usage": _counted(base["usage"])} if isinstance(base["usage"], dict) else {}
+    unrolled.write(f"response.{status}", {"response": {**base, "status": status, "output": output, **usage}})
+    return unrolled.frames
+
+
+def _whole(said: Json, facts: RequestFacts, clock: Callable[[], float]) -> Json:
+    """A response with all that it must have."""
+    made: Json = {"id": f"resp_{secrets.token_hex(16)}", "object": "response", "created_at": int(clock())}
+    due = {**made, "model": facts.model, **UNASKED, **facts.echo, **dict.fromkeys(AT_THE_END[:3])}
+    return {**due, **{name: value for name, value in said.items() if value is not None or due.get(name) is None}}
+
+
+@define
+class _Unrolled:
+    """A response while it is told."""
+
+    frames: list[Frame] = field(factory=list)
+    _wire: Wire = field(factory=Wire)
+    _place: int = 0
+    _ids: set[str] = field(factory=set)
+
+    def write(self, kind: str, members: Json) -> None:
+        """One event."""
+        self._wire.write(kind, members, self.frames)
+
+    def item(self, said: Json) -> Json:
+        """An item from its announcement to its end, as it is told there."""
+        item = self._named(said)
+        kind = str(item.get("type"))
+        where = {"item_id": item["id"], "output_index": self._place}
+        words, parted = CALLS.get(kind), PARTED.get(kind, {})
+        parts = {member: [*_parts(item.get(member), name)] for member, name in parted.items() if _has(item, member)}
+        item |= parts
+        begun = {**item, **{member: [] for member in parts}, **({} if words is None else {words.member: ""})}
+        if "status" in item and (parts or words):
+            begun["status"] = "in_progress"
+        self.write(ADDED, {"output_index": self._place, "item": begun})
+        for member, told in parts.items():
+            for at, part in enumerate(told):
+                self._part(part, {**where, "summary_index" if member == "summary" else "content_index": at})
+        if words is not None and isinstance(text := item.get(words.member), str):
+            if text:
+                self.write(f"{words.event}.delta", {**where, "delta": text})
+            if item.get("status") != INCOMPLETE:
+                self.write(f"{words.event}.done", {**where, words.member: text})
+        self.write(ITEM_DONE, {"output_index": self._place, "item": item})
+        self._place += 1
+        return item
+
+    def _named(self, said: Json) -> Json:
+        """An item with an id of its own; what speaks or is called has ended."""
+        prefix, name = PREFIXES.get(str(said.get("type")), "item"), said.get("id")
+        if not isinstance(name, str) or not name or name in self._ids:
+            name = f"{prefix}_{secrets.token_hex(16)}"
+        self._ids.add(name)
+        ended = {"status": COMPLETED} if prefix in ENDED and said.get("status") != INCOMPLETE else {}
+        return {**said, "id": name, **ended}
+
+    def _part(self, part: Json, where: Json) -> None:
+        """A part, with its text and the notes on it."""
+        words = OF_PARTS.get(str(part.get("type")))
+        events = OUTPUT_TEXT.part if words is None else words.part
+        if words is None or not isinstance(text := part.get(words.member), str):
+            self.write(f"{events}.added", {**where, "part": part})
+            self.write(f"{events}.done", {**where, "part": part})
+            return
+        tokens = {name: part.get(name) or value for name, value in words.beside.items()}
+        empty = {words.member: "", **{name: value for name, value in words.empty.items() if name in part}}
+        self.write(f"{events}.added", {**where, "part": {**part, **empty}})
+        if text:
+            self.write(f"{words.event}.delta", {**where, "delta": text, **tokens})
+        notes = part.get("annotations")
+        for at, note in enumerate(notes if isinstance(notes, list) else ()):
+            told = {**where, "annotation_index": at, "annotation": note}
+            self.write("response.output_text.annotation.added", told)
+        self.write(f"{words.event}.done", {**where, words.member: text, **tokens})
+        self.write(f"{events}.done", {**where, "part": part})
+
+
+def _has(item: Json, member: str) -> bool:
+    """Whether an item has parts there; every message has some, and reasoning a summary."""
+    return item.get(member) is not None or member == ("content" if item.get("type") == "message" else "summary")
+
+
+def _parts(value: Any, kind: str) -> Iterable[Json]:
+    """The parts of an item; a plain text is one."""
+    for part in value if isinstance(value, list) else () if value is None else (value,):
+        told = part if isinstance(part, dict) else {"type": kind, "text": part}
+        yield {**told, **({"annotations": []} if kind == OUTPUT_TEXT.type and not told.get("annotations") else {})}
+
+
+def _counted(usage: Json) -> Json:
+    """Counts with all that clients demand of them."""
+    counts = usage_object(usage_of(usage))
+    told = {name: value for name, value in usage.items() if value is not None}
+    for name, value in counts.items():
+        if isinstance(value, dict) and isinstance(inner := told.get(name), dict):
+            told[name] = {**value, **{part: count for part, count in inner.items() if count is not None}}
+    return {**counts, **told}
+
+
+def roll(frames: Iterable[Frame], *, facts: RequestFacts, clock: Callable[[], float] = time.time) -> Json:
+    """The whole response that a stream makes: as its events told it last. What it leaves out was told item by item.
+
+    What it must have and lacks is made.
+    """
+    response: Json = {}
+    items: dict[int, Json] = {}
+    for said in map(said_in, frames):
+        kind = str(said.get("type"))
+        if kind == ITEM_DONE:
+            place, item = said.get("output_index"), said.get("item")
+            if isinstance(item, dict):
+                items[place if isinstance(place, int) else len(items)] = item
+        told = said if said.get("object") == "response" else said.get("response")
+        if isinstance(told, dict) and (kind in LIFE or kind in TERMINALS or told is said):
+            response |= told
+            response["status"] = told.get("status") or TERMINALS.get(kind)
+    usage = {"usage": _counted(response["usage"])} if isinstance(response.get("usage"), dict) else {}
+    output = response.get("output") or output_of([*items.items()])
+    return {**_whole(response, facts, clock), "output": output, **usage}
