@@ -120,15 +120,18 @@ class Heading(Stage[bytes, bytes]):
     """The upstream speaks the client's dialect."""
     head: Head | None = field(init=False, default=None)
     ended: bool = field(init=False, default=False)
+    _refused: bool = field(init=False, default=False)
+    """The answer is an error, which is whole."""
 
     def receive(self, items: Sequence[bytes]) -> Sequence[bytes]:
         if self.head is not None:
-            return items
+            return () if self._refused else items
         error = self.outcome.error
         if error is not None and not (self.form is Form.STREAM and self.outcome.begun):
             as_it_came = kept(self.client, error, self.status, self.form) if self.same else None
             answer = as_it_came or refused(self.client, error, self.status)
             self.head = Head(answer.head.status, {**self.headers, **answer.head.headers})
+            self.ended = self._refused = True
             return (answer.body,)
         if items:
             own = STREAM_HEADERS if self.form is Form.STREAM else JSON_HEADERS

@@ -83,7 +83,8 @@ def default_halves(
     ledger = Ledger(most=limits.ledger_entries) if ledger is None else ledger
     outcome = Outcome(ledger=ledger) if outcome is None else outcome
     verdict = VerdictStage(outcome, facts.usage)
-    freeform = [name for name, tool in facts.map.tools.items() if tool.kind is ToolKind.CUSTOM and not tool.wrapped]
+    custom = {name: tool.wrapped for name, tool in facts.map.tools.items() if tool.kind is ToolKind.CUSTOM}
+    freeform = [name for name, wrapped in custom.items() if not wrapped]
     if upstream.name == client.name and isinstance(client, Returning):
         facts = evolve(facts, calls=frozenset())  # what it repeats goes back as it came
         streamed = leaving is Form.STREAM
@@ -109,7 +110,13 @@ def default_halves(
     neutral = sealer | InterleaveBuffer(ledger=ledger, limits=limits)
     if options.recover != "off":
         neutral = neutral | TagScrubber(
-            options=options, tools=facts.tools, freeform=freeform, ledger=ledger, limits=limits, outcome=outcome
+            options=options,
+            tools=facts.tools,
+            freeform=freeform,
+            wrapped=[name for name, wrapped in custom.items() if wrapped],
+            ledger=ledger,
+            limits=limits,
+            outcome=outcome,
         )
     if any(tool.wrapped for tool in facts.map.tools.values()):
         neutral = neutral | InputUnwrapper(facts.map, ledger=ledger, limits=limits)

@@ -70,6 +70,12 @@ def test_what_the_upstream_tells_of_a_request_stands_in_the_head_but_never_in_pl
     assert stage.head == Head(200, {"request-id": "r", **STREAM_HEADERS})
 
 
+def test_nothing_is_written_behind_an_error_that_came_alone() -> None:
+    stage = heading(Form.STREAM, failed(SLOW))
+    assert play(stage, b"event: error\n\n", b"data: [DONE]\n\n", EOF) == [[SLOW_BODY], [], []]
+    assert stage.ended
+
+
 @pytest.mark.parametrize("form", Form)
 def test_an_error_that_comes_alone_is_answered_with_its_status(form: Form) -> None:
     stage = heading(form, failed(SLOW), headers={"retry-after": "3"})

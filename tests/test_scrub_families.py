@@ -116,12 +116,16 @@ def test_the_value_of_an_attribute_has_at_most_4096_characters() -> None:
                 assert scrubbed(*cuts(whole, size)).content == ([whole] if more else [F])
 
 
+BESIDE = "what stands beside the name and the arguments of a call"
+
+
 def test_a_body_may_begin_with_a_bare_key() -> None:
     for key in ("name", "_n: 1, name"):
         for opener in ("<tool_call>", "<｜tool▁call▁begin｜>"):
             out = at_every_cut(f"{opener}{{{key}: 'f', arguments: {{x: 1}}}}</tool_call>")
             assert out.content == [("f", '{"x":1}')]
-            assert out.lost == [("mended", "the JSON of a call")]
+            assert ("dropped", BESIDE) in out.lost if "_n" in key else ("dropped", BESIDE) not in out.lost
+            assert out.lost[-1] == ("mended", "the JSON of a call")
 
 
 BEHIND: dict[str, list[Any]] = {

@@ -323,7 +323,7 @@ def test_arguments_are_as_the_model_wrote_them(arguments: str, text: str, mended
 
 
 def test_the_first_name_for_arguments_that_is_there_counts() -> None:
-    assert called('{"name": "f", "input": {"x": 2}, "parameters": {"x": 1}}') == [Call("f", '{"x": 1}')]
+    assert called('{"name": "f", "input": {"x": 2}, "parameters": {"x": 1}}') == [Call("f", '{"x": 1}', left=True)]
     assert called('{"name": "f"}') == [Call("f", "{}")]
 
 

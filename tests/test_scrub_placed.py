@@ -158,6 +158,11 @@ def test_reasoning_ends_before_what_follows_it() -> None:
     assert said(text(0, "<think>hm</think>"), *other) == [*thought, stop(OWN), *other]
 
 
+@pytest.mark.parametrize("written", ["<think>hm</think>", "<think>hm"])
+def test_reasoning_ends_before_what_has_no_block_here(written: str) -> None:
+    assert said(text(0, written), BESIDE) == [start(OWN, REASONING), think(OWN, "hm"), stop(OWN), BESIDE]
+
+
 def test_blanks_about_markup_in_reasoning_are_not_written() -> None:
     made = said(text(0, f"<think> a {NOTHING}"), text(0, " b </think>"), END)
     assert [event.text for event in made if isinstance(event, ReasoningDelta)] == ["a", "b"]

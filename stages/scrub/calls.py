@@ -10,6 +10,9 @@ from stages.scrub.mend import mend
 ARGUMENTS = ("arguments", "parameters", "args", "params", "input")
 """The members that may hold a call's arguments: the first that is there does."""
 
+BESIDE = frozenset({"name", "id", "type", "function"})
+"""What else a call may hold without a loss."""
+
 NO_OBJECT = Lost("what stands in the markup of a call is no JSON object")
 NO_NAME = Lost("the markup of a call names no tool")
 NO_ARGUMENTS = Lost("the arguments of a call are no JSON object")
@@ -72,14 +75,16 @@ def _call(found: Mapping[str, Value], depth: int, freeform: Collection[str]) -> 
     name = found.get("name")
     if name is None or not isinstance(name.value, str) or not name.value.strip():
         return NO_NAME
-    given = next((found[key] for key in ARGUMENTS if key in found), None)
+    key = next((key for key in ARGUMENTS if key in found), "")
+    given = found.get(key)
+    left = bool(found.keys() - BESIDE - {key})
     if given is not None and isinstance(given.value, str) and name.value.strip() in freeform:
-        return Call(name.value.strip(), _text({"input": given.value}), mended=name.mended)
+        return Call(name.value.strip(), _text({"input": given.value}), mended=name.mended, left=left)
     arguments = ("{}", False) if given is None else _arguments(given, depth)
     if arguments is None:
         return NO_ARGUMENTS
     text, mended = arguments
-    return Call(name.value.strip(), text, mended=name.mended or mended)
+    return Call(name.value.strip(), text, mended=name.mended or mended, left=left)
 
 
 def _arguments(given: Value, depth: int) -> tuple[str, bool] | None:

@@ -24,6 +24,8 @@ class Call:
     arguments: str
     id: str = ""
     mended: bool = False
+    left: bool = False
+    """Something else stood beside its name and its arguments."""
 
 
 @frozen

@@ -11,6 +11,7 @@ from pipeline.events import (
     ArgumentsDelta,
     BlockStart,
     BlockStop,
+    Carry,
     Event,
     MessageDelta,
     MessageStop,
@@ -87,6 +88,8 @@ class PlacedWriter(Voice):
             self._waiting.append(event)
             self._kept += weight(event)
         else:
+            if isinstance(event, Carry):  # it may begin what has no block here
+                self._end_thought(out)
             out.append(event)
 
     def settle(self, out: list[Event]) -> None:

@@ -130,6 +130,8 @@ class Recovery:
 
     def _said(self, found: Call, kind: ToolKind) -> str:
         """The arguments of a whole call, which is counted."""
+        if found.left:
+            self.ledger.record(NAME, "text", "dropped", "what stands beside the name and the arguments of a call")
         if found.mended:
             self.ledger.record(NAME, "text", "mended", "the JSON of a call")
         self._called = True

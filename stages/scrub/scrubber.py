@@ -24,7 +24,7 @@ from pipeline.stage import Stage
 from stages.scrub import gate
 from stages.scrub.families import FAMILIES
 from stages.scrub.gate import Fate, Gate, Progress
-from stages.scrub.grammar import Family, Tools
+from stages.scrub.grammar import Call, Family, Lost, Tools
 from stages.scrub.inplace import PlacedWriter
 from stages.scrub.recover import NAME, Recovery
 from stages.scrub.scanner import Kind, Piece, Scanner
@@ -51,6 +51,8 @@ class TagScrubber(Stage[Event, Event]):
     """The tools that the model may call."""
     freeform: Collection[str] = field(default=(), kw_only=True)
     """Those of them whose input is free text; as text, a model writes it as arguments that are one string."""
+    wrapped: Collection[str] = field(default=(), kw_only=True)
+    """Those whose input is free text for the client, and which the upstream was offered as functions of one string."""
     families: tuple[Family, ...] = field(default=FAMILIES, kw_only=True)
     ledger: Ledger = field(factory=Ledger, kw_only=True)
     limits: Limits = field(default=DEFAULT_LIMITS, kw_only=True)
@@ -75,7 +77,7 @@ class TagScrubber(Stage[Event, Event]):
         self._scanner = Scanner(
             families,
             tools=self.tools,
-            freeform=self.freeform,
+            freeform=(*self.freeform, *self.wrapped),
             early=options.stream_calls and options.recover == "prompt" and not self.in_place,
             reasoning_open=options.reasoning_open,
             limits=self.limits,
@@ -284,6 +286,8 @@ class TagScrubber(Stage[Event, Event]):
         self._voice.cut(out)
         if fate is Fate.CALL:
             self._calls.make(piece, out, over=self._gate.progress is not Progress.CUT)
+        elif isinstance(piece.found, Call | Lost):
+            self.ledger.record(NAME, "text", "dropped", "markup of a call beside calls in the upstream's own form")
         elif piece.kind is Kind.UNFINISHED:
             self.ledger.record(NAME, "text", "dropped", "markup of a call that the end of the answer cut")
         for event in between:

@@ -81,7 +81,7 @@ def _call(source: Source, place: Place) -> Generator[Found | None, None, None]:
         raise Refused if char else Unfinished
     depth = place.limits.json_depth
     early = Beginning(place, name, whole=bool(name)) if place.early else None
-    read = yield from body(source, (*CALL_END, *SECTION_END), depth, early)
+    read = yield from body(source, (*CALL_END, *SECTION_END, *CALL), depth, early)
     if name:
         yield call_of(name, read, depth)
     else:

@@ -66,7 +66,7 @@ def _bodies(source: Source, place: Place, name: str, fenced: bool) -> Generator[
 
     Another body that makes no call is one only if the closer comes behind it; else it is the reader's.
     """
-    depth, closers, another = place.limits.json_depth, CLOSERS, False
+    depth, closers, another = place.limits.json_depth, CLOSERS + OPENERS + TOKENS, False
     while True:
         early = Beginning(place, name) if place.early else None
         read = yield from body(source, closers, depth, early)
@@ -81,7 +81,7 @@ def _bodies(source: Source, place: Place, name: str, fenced: bool) -> Generator[
             yield from calls if closer else (Plain(),)
         if closer != "{":
             return
-        fenced, another, closers = False, True, CLOSERS + OPENERS + TOKENS
+        fenced, another = False, True
 
 
 FAMILIES = (
