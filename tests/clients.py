@@ -141,12 +141,17 @@ def verdict_of(case: Case, out: Path) -> tuple[Verdict, float | None]:
         verdict = judged(case, said)
         if verdict.word != "not run":
             break
+    return explained(case, verdict), said.get("seconds")
+
+
+def explained(case: Case, verdict: Verdict) -> Verdict:
+    """The verdict, which is well if what is not is no fault of ours."""
     reason = EXPLAINED.get((case.upstream, case.violation))
-    if verdict.word == "silent":
+    if reason is None and verdict.word == "silent":
         reason = SILENT.get(case.client)
-    if not verdict.well and verdict.word != "hang" and reason is not None:
-        verdict = Verdict(f"{verdict.word} (explained)", True, (reason, *verdict.why))
-    return verdict, said.get("seconds")
+    if verdict.well or verdict.word == "hang" or reason is None:
+        return verdict
+    return Verdict(f"{verdict.word} (explained)", True, (reason, *verdict.why))
 
 
 def run(case: Case, out: Path) -> JSON:
