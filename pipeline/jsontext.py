@@ -141,6 +141,12 @@ def size_of(text: str) -> int:
     return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
 
 
+def end_of(pattern: "re.Pattern[str]", text: str, at: int) -> int:
+    """Where what matches there ends; the place itself if nothing matches."""
+    found = pattern.match(text, at)
+    return found.end() if found else at
+
+
 def is_object(text: str, depth: int = 200) -> bool:
     """Whether a text is one whole JSON object.
 
@@ -220,8 +226,7 @@ class JSONScanner:
         if self._escape and at < len(text):
             self._escape = False
             at += 1
-        rest = _STRING_REST.match(text, at)
-        at = rest.end() if rest else at  # it always matches
+        at = end_of(_STRING_REST, text, at)
         if at == len(text):
             return at
         if text[at] == '"':

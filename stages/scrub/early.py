@@ -4,9 +4,11 @@ import json
 import math
 import re
 from collections.abc import Generator
+from contextlib import suppress
 
 from attrs import define, field
 
+from pipeline.jsontext import end_of
 from stages.scrub.grammar import Part, Place, Source, more, skip
 
 _HEX = "[0-9a-fA-F]"
@@ -92,12 +94,9 @@ class Beginning:
         return Part(self.name, told)
 
     def _read(self) -> Reading:
-        try:
+        with suppress(_Loose):
             yield from self._skip()
             yield from self._arguments(()) if self.whole else self._value(())
-        except _Loose:
-            pass
-        self._source.over = True
 
     def _skip(self) -> Generator[None, None, str]:
         """Take blanks; the character behind them."""
@@ -120,19 +119,17 @@ class Beginning:
     def _object(self, path: Path) -> Reading:
         """Take an object. A comma and a key are certain when a value follows them."""
         self._enter(path)
-        count = 0
+        key = None
         while (yield from self._skip()) != "}":
-            if count:
+            if key is not None:
                 self._take(",")
                 yield from self._skip()
+            first = key is None
             key = yield from self._key()
-            if not path and not count:
+            if first and not path:
                 self._begun(key)
-            count += 1
             yield from self._member(path, key)
         self._past()
-        if not path and not count:
-            self._begun("")
 
     def _member(self, path: Path, key: str) -> Reading:
         """What stands behind a key."""
@@ -148,18 +145,17 @@ class Beginning:
 
     def _arguments(self, path: Path) -> Reading:
         self._given, self._inside, self._certain = path, True, self._source.at
-        yield from self._value((*path, "arguments") if not self.whole else ())
+        yield from self._value((*path, *OUTSIDE) if not self.whole else ())
         self._inside = False
 
     def _array(self, path: Path) -> Reading:
         """Take an array."""
         self._enter(path)
-        count = 0
-        while (yield from self._skip()) != "]":
-            if count:
+        if (yield from self._skip()) != "]":
+            yield from self._value((*path, *OUTSIDE))
+            while (yield from self._skip()) != "]":
                 self._take(",")
-            count += 1
-            yield from self._value((*path, ""))
+                yield from self._value((*path, *OUTSIDE))
         self._past()
 
     def _key(self) -> Generator[None, None, str]:
@@ -183,8 +179,7 @@ class Beginning:
         source.at += 1
         while True:
             begin = source.at
-            found = _INSIDE.match(source.text, begin)
-            source.at = found.end() if found else begin  # it always matches
+            source.at = end_of(_INSIDE, source.text, begin)
             size += source.at - begin
             if size <= MOST:
                 parts.append(source.text[begin : source.at])
@@ -231,7 +226,7 @@ class Beginning:
     def _tell(self) -> None:
         """What was taken is certain."""
         source = self._source
-        if self._inside and source.at > self._certain:
+        if self._inside:
             self._told.append(source.text[self._certain : source.at])
         self._certain = source.at
 

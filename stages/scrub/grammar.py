@@ -13,6 +13,7 @@ from typing import Any
 
 from attrs import define, field, frozen
 
+from pipeline.jsontext import end_of
 from pipeline.limits import DEFAULT_LIMITS, Limits
 
 
@@ -336,8 +337,7 @@ def _value(source: Source) -> Generator[None, None, str]:
     source.at += 1
     begin, inside = source.past, _VALUES[quote]
     while True:
-        found = inside.match(source.text, source.at)
-        source.at = found.end() if found else source.at  # it always matches
+        source.at = end_of(inside, source.text, source.at)
         if source.past - begin > VALUE:
             raise Refused
         if source.left and source.text[source.at] == quote:

@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 
 from attrs import define, field, frozen
 
-from pipeline.jsontext import BLANK, dumps
+from pipeline.jsontext import BLANK, dumps, end_of
 from stages.scrub.early import Beginning
 from stages.scrub.grammar import Part, Source, Unfinished, is_cut, more, one_of, second, skip, until
 from stages.scrub.mend import LEAKED_QUOTE, LEAKED_QUOTES, QUOTES, mend
@@ -155,8 +155,7 @@ def _string(source: Source, extent: _Extent, opening: str) -> Generator[Part | N
     """Take the rest of a string."""
     inside = _INSIDE[opening]
     while True:
-        found = inside.match(source.text, source.at)
-        extent.take(source, found.end() if found else source.at)  # it always matches
+        extent.take(source, end_of(inside, source.text, source.at))
         if source.left and source.text[source.at] != "\\":
             extent.take(source, source.at + 1)
             return
@@ -320,8 +319,7 @@ def _past(text: str, at: int, char: str) -> int:
 
 
 def _blanks(text: str, at: int) -> int:
-    found = _BLANKS.match(text, at)
-    return found.end() if found else at  # it always matches
+    return end_of(_BLANKS, text, at)
 
 
 def _refuse(word: str) -> NoReturn:

@@ -6,7 +6,7 @@ from typing import Any
 
 from attrs import define
 
-from pipeline.jsontext import dumps, holds_object, loads, whole_text
+from pipeline.jsontext import dumps, end_of, holds_object, loads, whole_text
 
 LEAKED_QUOTE = '<|"|>'
 LEAKED_QUOTES = (LEAKED_QUOTE, '<|">')
@@ -77,8 +77,7 @@ class _Mender:
 
     def skip(self) -> None:
         """Go past blanks and comments."""
-        found = _SKIPPED.match(self.text, self.at)
-        self.at = found.end() if found else self.at  # it always matches
+        self.at = end_of(_SKIPPED, self.text, self.at)
 
     def value(self) -> Any:
         """The value that stands here."""

@@ -8,10 +8,11 @@ from attrs import define, field
 
 from pipeline.errors import ErrorKind, UpstreamError
 from pipeline.events import ArgumentsDelta, BlockStop, Event, ToolKind, ToolUseBlock
-from pipeline.jsontext import BLANK, dumps, exact
+from pipeline.jsontext import BLANK, dumps, end_of, exact
 
 _STRING = re.compile(r'[^"\\]*+(?:\\.[^"\\]*+)*+')
 _SCALAR = re.compile(r"[-+.\w]++")
+_ENDS = ("}", "]")
 _BLANKS = re.compile(f"[{BLANK}]*+")
 
 
@@ -82,10 +83,8 @@ class _Rest:
         return ""
 
     def _string(self, value: Any) -> str:
-        begin, self.at = self.at, self.at + 1
-        self._past(_STRING)
-        self.at += 1
-        if self.at <= len(self.text):
+        begin = self.at
+        if self._ended_string():
             return ""
         begun = json.loads(self.text[begin:] + '"')
         if not isinstance(value, str) or not value.startswith(begun):
@@ -99,7 +98,7 @@ class _Rest:
         self.at += 1
         self._past(_BLANKS)
         while self.at < len(self.text):
-            if self.text[self.at] in "}]":
+            if self.text[self.at] in _ENDS:
                 self.at += 1
                 return ""
             if self.text[self.at] == ",":
@@ -115,16 +114,22 @@ class _Rest:
     def _key(self) -> Any:
         """Go past a key and its colon."""
         begin = self.at
-        self._string("")
+        self._ended_string()
         key = json.loads(self.text[begin : self.at])
         self._past(_BLANKS)
         self.at += 1
         self._past(_BLANKS)
         return key
 
+    def _ended_string(self) -> bool:
+        """Go past a string; whether it ends."""
+        self.at += 1
+        self._past(_STRING)
+        self.at += 1
+        return self.at <= len(self.text)
+
     def _past(self, pattern: "re.Pattern[str]") -> None:
-        found = pattern.match(self.text, self.at)
-        self.at = found.end() if found else self.at
+        self.at = end_of(pattern, self.text, self.at)
 
 
 def _said(value: Any) -> str:
