@@ -2,10 +2,11 @@
 
 from collections.abc import Collection, Iterator, Mapping
 
-from pipeline.jsontext import BLANK, dumps
+from pipeline.jsontext import BLANK, dumps, is_whole
 from stages.scrub.grammar import Call, Lost
 from stages.scrub.json_body import Body, Value, members, objects
 from stages.scrub.mend import mend
+from stages.scrub.strings import name_of, whole_escapes
 
 ARGUMENTS = ("arguments", "parameters", "args", "params", "input")
 """The members that may hold a call's arguments: the first that is there does."""
@@ -43,7 +44,8 @@ def _says_call(found: Mapping[str, Value], tool: str, tools: Collection[str]) ->
     name = found["name"].value if "name" in found else None
     if not isinstance(name, str):
         return False
-    return name.strip() in tools if any(key in found for key in ARGUMENTS) else len(found) == 1 and name.strip() == tool
+    name = name_of(name)
+    return name in tools if any(key in found for key in ARGUMENTS) else len(found) == 1 and name == tool
 
 
 def call_of(name: str, body: Body, depth: int, id: str = "") -> Call | Lost:  # noqa: A002
@@ -51,11 +53,12 @@ def call_of(name: str, body: Body, depth: int, id: str = "") -> Call | Lost:  # 
     found = objects(body, depth)
     if len(found) != 1 or (arguments := found[0]) is None:
         return NO_ARGUMENTS
-    if not name.strip():
+    if not (name := name_of(name)):
         return NO_NAME
     if body.whole and not any(value.mended for value in arguments.values()):
-        return Call(name.strip(), body.text, id)
-    return Call(name.strip(), _text({name: value.value for name, value in arguments.items()}), id, mended=True)
+        text = whole_escapes(body.text)
+        return Call(name, text, id, mended=text != body.text)
+    return Call(name, _text({key: value.value for key, value in arguments.items()}), id, mended=True)
 
 
 def input_of(arguments: str) -> str:
@@ -72,19 +75,21 @@ def _call(found: Mapping[str, Value], depth: int, freeform: Collection[str]) -> 
     if wrapped is not None and isinstance(wrapped.value, dict):
         inner, _ = members(wrapped.text)
         found = {key: Value(value.value, value.text, wrapped.mended) for key, value in inner.items()}
-    name = found.get("name")
-    if name is None or not isinstance(name.value, str) or not name.value.strip():
+    said = found.get("name")
+    if said is None or not isinstance(said.value, str) or not (name := name_of(said.value)):
         return NO_NAME
     key = next((key for key in ARGUMENTS if key in found), "")
     given = found.get(key)
     left = bool(found.keys() - BESIDE - {key})
-    if given is not None and isinstance(given.value, str) and name.value.strip() in freeform:
-        return Call(name.value.strip(), _text({"input": given.value}), mended=name.mended, left=left)
+    if given is not None and isinstance(given.value, str) and name in freeform:
+        mended = said.mended or not is_whole(given.value)
+        return Call(name, _text({"input": given.value}), mended=mended, left=left)
     arguments = ("{}", False) if given is None else _arguments(given, depth)
     if arguments is None:
         return NO_ARGUMENTS
     text, mended = arguments
-    return Call(name.value.strip(), text, mended=name.mended or mended, left=left)
+    whole = whole_escapes(text)
+    return Call(name, whole, mended=said.mended or mended or whole != text, left=left)
 
 
 def _arguments(given: Value, depth: int) -> tuple[str, bool] | None:

@@ -25,6 +25,7 @@ from stages.scrub.grammar import (
     word,
 )
 from stages.scrub.json_body import body, end
+from stages.scrub.strings import name_of
 
 
 def spellings(*words: str) -> tuple[str, ...]:
@@ -71,12 +72,13 @@ def _call(source: Source, place: Place) -> Generator[Found | None, None, None]:
             raise Unfinished if is_cut(source, SEPARATOR) else Refused
         source.mark()
         try:
-            name, fenced = yield from _arguments(source, kind)
+            said, fenced = yield from _arguments(source, kind)
         except Refused:
             source.back()
             yield from _hopeless(source)
             return
         source.taken()
+        name = name_of(said)
     elif fenced and (char := (yield from fence(source))) != "{":
         raise Refused if char else Unfinished
     depth = place.limits.json_depth

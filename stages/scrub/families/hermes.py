@@ -21,6 +21,7 @@ from stages.scrub.grammar import (
     tag,
 )
 from stages.scrub.json_body import begins, body, end
+from stages.scrub.strings import name_of
 
 NAMES = ("tool_call", "toolcall", "tool-call", "TOOL_CALL")
 OPENERS = tuple(f"<{name}" for name in NAMES)
@@ -43,7 +44,7 @@ def _hermes(source: Source, place: Place) -> Generator[Found | None, None, None]
             if attributes is None:
                 yield NO_BODY
                 return
-            name = attributes.get("name", name)
+            name = name_of(attributes.get("name", name))
         char = yield from skip(source, BLANKS + INVISIBLE)
         if char == "`":
             fenced = True
