@@ -15,6 +15,7 @@ from pipeline.events import (
     Event,
     Frame,
     Ping,
+    ReasoningDelta,
     RefusalDelta,
     ServerBlock,
     SignatureDelta,
@@ -306,3 +307,38 @@ def test_a_scanner_that_ends_in_reasoning_tells_all() -> None:
     told = [*scanner.feed("a <"), *scanner.feed("tool <"), *scanner.close()]
     assert "".join(piece.raw for piece in told) == "a <tool <"
     assert {piece.kind for piece in told} == {Kind.THOUGHT}
+
+
+def test_what_is_let_go_is_text_for_all_that_follows() -> None:
+    scanner = Scanner(FAMILIES, tools=OFFERED)
+    assert scanner.feed("<tool_c") == []
+    assert [(piece.kind, piece.raw) for piece in scanner.let_go()] == [(Kind.TEXT, "<tool_c")]
+    assert scanner.held == 0
+    assert scanner.feed(f"``` no fence\n{MARKUP}")[-1].kind is Kind.CALLS  # marks within a line open none
+    assert {piece.kind for piece in scanner.feed(f"\n``` a fence\n{MARKUP}")} == {Kind.TEXT}
+
+
+@pytest.mark.parametrize("in_place", [False, True])
+def test_blanks_that_may_not_wait_behind_reasoning_make_no_empty_delta(in_place: bool) -> None:
+    out = Scrubbed(limits=Limits(held_bytes=30), in_place=in_place).give(
+        *said("a<think>hm</think>", " " * 20, " " * 20, "b")
+    )
+    assert out.content == ["a", ["hm"], " " * 40 + "b"]
+    assert all(event.text for event in out.events if isinstance(event, ReasoningDelta))
+
+
+def test_blanks_that_wait_leave_before_a_refusal_of_their_block() -> None:
+    steps = play(
+        TagScrubber(options=PROMPT, tools=OFFERED),
+        [BEGIN, start(0, TEXT), text(0, "a"), text(0, "<tool_call></tool_call>"), text(0, " ")],
+        RefusalDelta(0, "no"),
+    )
+    assert steps[1] == [text(0, " "), RefusalDelta(0, "no")]
+
+
+def test_what_waits_behind_a_call_that_is_written_counts_no_more_when_it_has_left() -> None:
+    scrubber = TagScrubber(options=evolve(PROMPT, stream_calls=True), tools=OFFERED)
+    play(scrubber, [BEGIN, start(0, TEXT), text(0, '<tool_call>{"name": "f", "arguments": {'), start(1, TEXT)])
+    assert scrubber.held > EVENT
+    play(scrubber, text(1, "}}</tool_call>b"))
+    assert scrubber.held == 0

@@ -257,8 +257,8 @@ def test_a_call_that_a_cut_ends_is_left_open_and_what_waited_is_recorded(end: li
     assert short(out) == [[["f"]]]
     assert [event for event in out if isinstance(event, BlockStart)] == [out[1]]
     assert out[2:] == end
-    assert [(entry.path, entry.action, entry.reason) for entry in scrubber.ledger] == [
-        ("block", "dropped", "it waited behind a call that was cut")
+    assert [(entry.stage, entry.path, entry.action, entry.reason) for entry in scrubber.ledger] == [
+        ("TagScrubber", "block", "dropped", "it waited behind a call that was cut")
     ]
     assert scrubber.receive_eof(CUT) == []
 
@@ -297,8 +297,9 @@ def test_a_call_is_no_larger_than_the_bound(short_of: int) -> None:
     play(scrubber, [BEGIN, start(0, TEXT)], *(text(0, part) for part in cuts(whole[:-1], 5)))
     assert scrubber.held == len(whole) - 1
     if short_of:
-        with pytest.raises(LimitExceeded, match="is larger than"):
+        with pytest.raises(LimitExceeded, match="is larger than") as raised:
             scrubber.receive([text(0, whole[-1])])
+        assert raised.value.code == "held_bytes"
         assert scrubber.receive_eof() == []
     else:
         assert scrubber.receive([text(0, whole[-1])]) == [stop(0)]
