@@ -1,5 +1,6 @@
 """What becomes of an answer whose text holds markup: short names for it, at any cut."""
 
+import sys
 from collections.abc import Callable, Generator, Iterable, Sequence
 from typing import Any
 
@@ -182,3 +183,19 @@ def at_every_size(step: Step, text: str) -> tuple[Any, str]:
     for size in SIZES:
         assert stepped(step, text, size) == first
     return first
+
+
+def calls_made(work: Callable[[], object]) -> int:
+    """How many functions are called meanwhile: work that does not depend on the machine."""
+    made = 0
+
+    def count(frame: object, kind: str, _: object) -> None:
+        nonlocal made
+        made += kind in ("call", "c_call")
+
+    sys.setprofile(count)
+    try:
+        work()
+    finally:
+        sys.setprofile(None)
+    return made

@@ -1,6 +1,5 @@
 """stages.scrub: what is held back to the very byte, what is let go at once, and what is no state of the text."""
 
-import time
 from typing import Any
 
 import pytest
@@ -150,18 +149,6 @@ def test_blanks_that_are_written_at_the_bound_are_text_and_reasoning_to_what_fol
         "c",
     ]
     assert Scrubbed(limits=limits).give(*said(f"a{MARKUP}", *blank, MARKUP)).content == ["a", F, "\n" * 12, F]
-
-
-@pytest.mark.parametrize("in_place", [False, True])
-@pytest.mark.parametrize("before", ["", "<think>a"])
-def test_how_much_is_held_is_told_in_linear_time(before: str, in_place: bool) -> None:
-    scrubber = TagScrubber(options=PROMPT, tools=OFFERED, in_place=in_place)
-    scrubber.receive([BEGIN, start(0, TEXT), *([text(0, before)] if before else [])])
-    began = time.process_time()
-    for count in range(1, 20_001):
-        scrubber.receive([text(0, "\n")])
-        assert scrubber.held == count
-    assert time.process_time() - began < 6  # linear 1, quadratic 10 and more
 
 
 def test_behind_markup_that_was_too_long_the_line_goes_on() -> None:

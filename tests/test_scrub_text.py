@@ -1,8 +1,7 @@
-"""stages.scrub.scanner, openers, code: plain text passes at once, quoted markup is text, work is linear."""
+"""stages.scrub.scanner, openers, code: plain text passes at once, and quoted markup is text."""
 
-import sys
 from collections.abc import Callable
-from typing import Any, ClassVar, SupportsIndex
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -16,7 +15,20 @@ from stages.scrub.families import FAMILIES
 from stages.scrub.openers import openers
 from stages.scrub.scanner import Kind, Scanner
 from tests.canonical import BEGIN, CALL_A, REASONING, TEXT, args, start, stop, text, think
-from tests.scrubbing import CALL, HIDING, MARKUP, NATIVE, NATIVE_HIDING, PROMPT, SIZES, TOOLS, Scrubbed, cuts, said
+from tests.scrubbing import (
+    CALL,
+    HIDING,
+    MARKUP,
+    NATIVE,
+    NATIVE_HIDING,
+    PROMPT,
+    SIZES,
+    TOOLS,
+    Scrubbed,
+    calls_made,
+    cuts,
+    said,
+)
 
 ENGLISH = (
     'A weir holds a river back just enough to make it orderly. That is its job; "no more", they\'d say - or less!\n\n'
@@ -124,107 +136,6 @@ def test_what_becomes_of_a_text_does_not_depend_on_its_cut(whole: str, size: int
     first, other = Scrubbed(options).give(*said(whole)), Scrubbed(options).give(*said(*cuts(whole, size)))
     assert other.content == first.content
     assert other.lost == first.lost
-
-
-def calls_made(work: Callable[[], object]) -> int:
-    """How many functions are called meanwhile: work that does not depend on the machine."""
-    made = 0
-
-    def count(frame: object, kind: str, _: object) -> None:
-        nonlocal made
-        made += kind in ("call", "c_call")
-
-    sys.setprofile(count)
-    try:
-        work()
-    finally:
-        sys.setprofile(None)
-    return made
-
-
-def body_of(size: int) -> str:
-    inside = "\\n".join(["x = a < b </tool_call> ```"] * (size // 26))
-    return f'<tool_call>{{"name": "f", "arguments": {{"s": "{inside}"}}}}</tool_call>'
-
-
-LONG: dict[str, Callable[[int], str]] = {
-    "a body": body_of,
-    "a body that is mended": lambda size: body_of(size).replace('"s"', "'s'"),
-    "a body that is cut": lambda size: body_of(size)[:-20],
-    "a hopeless body": lambda size: body_of(size).replace('"s":', '"s" x'),
-    "many bodies": lambda size: MARKUP * (size // len(MARKUP)),
-    "many bodies in one": lambda size: f"<tool_call>{CALL * (size // len(CALL))}</tool_call>",
-    "openers": lambda size: "<tool_call" * (size // 10),
-    "openers with attributes": lambda size: "<tool_call a='" * (size // 14),
-    "openers in the values of attributes": lambda size: "<tool_call" + ' a="<tool_call"' * (size // 14),
-    "attributes": lambda size: "<tool_call" + ' a="b"' * (size // 6),
-    "openers with bodies": lambda size: "<tool_call>{'a" * (size // 14),
-    "openers in openers": lambda size: f"{'<tool_call>' * (size // 11)}x",
-    "openers in openers that a body follows": lambda size: f"{'<tool_call>' * (size // 11)}{CALL}",
-    "blanks in a tag": lambda size: f"<tool_call{' ' * size}x",
-    "blanks behind an opener": lambda size: f"<tool_call>{' ' * size}x",
-    "blanks behind a brace": lambda size: f'<tool_call>{{{" " * size}"name": "f"}}',
-    "blanks behind a body": lambda size: f"<tool_call>{CALL}{' ' * size}x",
-    "blanks in a section": lambda size: f"<｜tool▁calls▁begin｜>{' ' * size}x",
-    "comments behind a body": lambda size: f"<tool_call>{CALL}{'// a' * (size // 4)}",
-    "comments behind bodies": lambda size: f"<tool_call>{CALL}// " * (size // 50),
-    "braces behind a body": lambda size: f"<tool_call>{CALL}{'}' * size}",
-    "hopeless bodies": lambda size: "<tool_call>{'a' b</tool_call>" * (size // 29),
-    "bodies of no tool": lambda size: f"<tool_call name='f'>[{'{},' * (size // 3)}{{}}]",
-    "calls without a body": lambda size: "<｜tool▁call▁begin｜>f<｜tool▁sep｜>a " * (size // 36),
-    "angles": lambda size: "<" * size,
-    "backticks": lambda size: "`" * size,
-    "blanks": lambda size: f"{MARKUP}{' ' * size}x",
-    "reasoning": lambda size: f"<think>{'a < b ' * (size // 6)}</think>x",
-    "HTML": lambda size: HTML * (size // len(HTML)),
-}
-
-
-@pytest.mark.parametrize("kind", LONG)
-@pytest.mark.parametrize("size", [4, 1_000_000])
-def test_work_is_linear(kind: str, size: int) -> None:
-    def work(length: int) -> Callable[[], object]:
-        events = [BEGIN, start(0, TEXT), *(text(0, part) for part in cuts(LONG[kind](length), size)), stop(0)]
-        scrubber = TagScrubber(options=PROMPT, tools=TOOLS)
-        return lambda: [scrubber.receive([event]) for event in events] and scrubber.receive_eof()
-
-    work(1_000)()
-    short, long = calls_made(work(4_000)), calls_made(work(16_000))
-    assert long <= 4.5 * short + 500
-
-
-class Counted(str):
-    """A text of which it is counted how many characters are copied, into slices of it and sums with it."""
-
-    __slots__ = ()
-    copied: ClassVar[int] = 0
-
-    def counted(self, text: str) -> "Counted":
-        Counted.copied += len(text)
-        return Counted(text)
-
-    def __getitem__(self, key: SupportsIndex | slice) -> str:
-        return self.counted(super().__getitem__(key))
-
-    def __add__(self, other: str) -> str:
-        return self.counted(super().__add__(other))
-
-    def __radd__(self, other: str) -> str:
-        return self.counted(other.__add__(self))
-
-
-@pytest.mark.parametrize("kind", LONG)
-@pytest.mark.parametrize("size", [4, 1_000_000])
-def test_what_is_copied_is_linear(kind: str, size: int) -> None:
-    def copied(length: int) -> int:
-        before, scanner = Counted.copied, Scanner(FAMILIES, tools=TOOLS)
-        for part in cuts(LONG[kind](length), size):
-            scanner.feed(Counted(part))
-        scanner.close()
-        return Counted.copied - before
-
-    short, long = copied(4_000), copied(16_000)
-    assert long <= 4.5 * short + 500
 
 
 def scrubber_in_text() -> TagScrubber:
