@@ -15,7 +15,7 @@ from stages.dialects.chat.encode import completion_id
 from stages.dialects.chat.normalize import DONE, FIRST_CHOICE
 from stages.dialects.chat.patch import Json, entries_in, finish_word, said_in
 from stages.dialects.chat.returned import WHOSE
-from stages.dialects.chat.stops import STOP_REASONS, finish_of
+from stages.dialects.chat.stops import finish_of
 from stages.dialects.chat.usage import usage_object, usage_of
 
 STAGE: Final = "chat.forms"
@@ -29,7 +29,7 @@ ONCE: Final = frozenset({"id", "type", "name", "role"})
 FIRST: Final = frozenset({"id", "created", "model"})
 """The same of an answer."""
 LISTS: Final = frozenset({"tool_calls", "reasoning_details", "annotations"})
-"""What a delta has only if it holds something."""
+"""What a delta has only if it holds something: an empty list says nothing."""
 PADDING: Final = frozenset({"obfuscation", "p"})
 """What hides how long a chunk is, and says nothing."""
 APART: Final = frozenset({"message", "delta", "finish_reason"})
@@ -118,14 +118,11 @@ def _call(entry: Json) -> Json:
 
 
 def _finish(choice: Mapping[str, Any], ledger: Ledger, *, called: bool) -> str:
-    """Why a choice ended, in the dialect's own words; calls are told of if there are any."""
-    word = finish_of(choice, ledger)
-    if word not in STOP_REASONS:
-        ledger.record(STAGE, "finish_reason", "translated", "an unknown one, or none, ends the turn")
-    meant = STOP_REASONS.get(word, StopReason.END_TURN)
-    if meant in (StopReason.END_TURN, StopReason.TOOL_USE):
-        meant = StopReason.TOOL_USE if called else StopReason.END_TURN
-    return finish_word(meant)
+    """Why a choice ended, in its server's words, whether they fit what was said or not; if there are none, in ours."""
+    if finish_of(choice, ledger):
+        return str(choice["finish_reason"])
+    ledger.record(STAGE, "finish_reason", "mended", "none was told")
+    return finish_word(StopReason.TOOL_USE if called else StopReason.END_TURN)
 
 
 def _counted(usage: Json) -> Json:
@@ -182,8 +179,6 @@ def _closed(place: int, choice: Json, ledger: Ledger) -> Json:
     finish = _finish(told, ledger, called=bool(entries_in(message)))
     if message.get("tool_calls"):
         message["tool_calls"] = [*map(_call, entries_in(message))]
-    elif message.get("function_call"):
-        finish = told.get("finish_reason") or finish
     return {"index": place, **told, "message": message, "finish_reason": finish}
 
 
