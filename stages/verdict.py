@@ -13,8 +13,8 @@ SILENT = (Carry, MessageStart, Ping)
 """What says nothing of an answer: an error behind it has the status of its class."""
 MOST = 16
 LARGE = 1 << 16
-"""So many of them are the beginning of an answer all the same, or fewer that are as large; some servers send them for as
-long as the model thinks."""
+"""So many of them are the beginning of an answer all the same, or fewer that are as large: some servers send them for
+as long as the model thinks."""
 
 
 @define

@@ -22,7 +22,7 @@ MESSAGES = [
     LIMIT,
 ]
 CHAT = [{"id": "c", "model": "m", "choices": []}, {"error": {"message": "slow down", "code": 429}}]
-FAILING = {"responses": RESPONSES, "messages": MESSAGES, "chat": CHAT}
+FAILING: dict[str, list[Any]] = {"responses": RESPONSES, "messages": MESSAGES, "chat": CHAT}
 SPOKEN: dict[str, Json] = {
     "responses": {"type": "response.output_text.delta", "item_id": "i", "output_index": 0, "delta": "Hi"},
     "messages": {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": "Hi"}},
