@@ -170,7 +170,7 @@ def test_what_a_body_must_have_and_lacks_is_made() -> None:
         stream, outcome = stream_of(name, body)
         check_law(name, stream)
         assert outcome.verdict is Verdict.COMPLETE
-        told = {"chat": ["finish_reason"], "messages": ["stop_reason"], "responses": ["status"]}
+        told = {"chat": ["finish_reason", "usage"], "messages": ["stop_reason"], "responses": ["status"]}
         assert [entry.path for entry in outcome.ledger] == told[name]
         assert json.loads(body_of(name, stream)[0])["id"]
     (first, *_, counts, _done) = payloads(stream_of("chat", bodies["chat"])[0])

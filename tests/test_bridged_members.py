@@ -107,3 +107,12 @@ def test_a_response_is_told_as_a_stream_with_what_it_has_and_what_every_one_must
     assert response.keys() == body.keys() | must
     assert (response["tool_choice"], response["tools"], list(outcome.ledger)) == ("required", [], [])
     assert json.loads(body_of("responses", stream, facts)[0]).keys() == response.keys()
+
+
+def test_a_status_and_an_id_that_a_stream_cannot_have_are_changed_and_recorded() -> None:
+    said = {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "Hi"}]}
+    items = [{**said, "id": "msg_1", "status": "in_progress"}, {**said, "id": "msg_1", "status": "completed"}]
+    stream, outcome = stream_of("responses", {**bodies()["responses"], "output": items})
+    check_law("responses", stream)
+    assert [item["status"] for item in payloads(stream)[-1]["response"]["output"]] == ["completed"] * 2
+    assert [entry.path for entry in outcome.ledger] == ["output[].status", "output[].id"]

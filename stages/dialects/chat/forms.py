@@ -56,7 +56,7 @@ def unroll(body: bytes, *, facts: RequestFacts, ledger: Ledger, clock: Callable[
     choices.sort(key=lambda choice: choice.get("index") not in FIRST_CHOICE)  # clients want it first
     told = [{**whose, "choices": [chunk]} for choice in choices for chunk in _chunks(choice, ledger)]
     if isinstance(usage := said.get("usage"), dict) and facts.include_usage:
-        told.append({**whose, "choices": [], "usage": _counted(usage)})
+        told.append({**whose, "choices": [], "usage": _counted(usage, ledger)})
     return [*(Frame(dumps(chunk | beside if at == 0 else chunk)) for at, chunk in enumerate(told)), Frame(DONE)]
 
 
@@ -125,15 +125,18 @@ def _finish(choice: Mapping[str, Any], ledger: Ledger, *, called: bool) -> str:
     return finish_word(StopReason.TOOL_USE if called else StopReason.END_TURN)
 
 
-def _counted(usage: Json) -> Json:
-    """Counts that add up: those that do stay as they are."""
+def _counted(usage: Json, ledger: Ledger) -> Json:
+    """Counts that add up: those that do stay as they are; of others it is recorded."""
     counts = usage_object(usage_of(usage))
     details = {name: value for name, value in counts.items() if isinstance(value, dict)}
     told = {name: _object(usage.get(name)) for name in details}
     odd = any(usage.get(name) != count for name, count in counts.items() if name not in details) or any(
         told[name].get(part) not in (None, 0, count) for name, value in details.items() for part, count in value.items()
     )
-    return {**usage, **counts, **{name: {**told[name], **details[name]} for name in details}} if odd else usage
+    if not odd:
+        return usage
+    ledger.record(STAGE, "usage", "translated", "its counts do not add up")
+    return {**usage, **counts, **{name: {**told[name], **details[name]} for name in details}}
 
 
 def roll(
@@ -151,7 +154,7 @@ def roll(
     usage = whole.pop("usage", None)
     told = [_closed(place, choice, ledger) for place, choice in sorted(choices.items())]
     named = _named({**whole, "object": "chat.completion"}, facts.model, clock)
-    return {**named, "choices": told, **({"usage": _counted(usage)} if isinstance(usage, dict) else {})}
+    return {**named, "choices": told, **({"usage": _counted(usage, ledger)} if isinstance(usage, dict) else {})}
 
 
 def _add(choices: dict[int, Json], more: Json) -> None:

@@ -47,7 +47,7 @@ def unroll(body: bytes, *, facts: RequestFacts, ledger: Ledger, clock: Callable[
     untold: Json = dict.fromkeys(name for name in AT_THE_END if name in base)
     begun = base | untold | {"status": "in_progress", "output": []}
     begun.pop(REPEAT, None)
-    unrolled = _Unrolled()
+    unrolled = _Unrolled(ledger)
     for kind in ("response.created", "response.in_progress"):
         unrolled.write(kind, {"response": begun})
     items = said.get("output")
@@ -74,6 +74,7 @@ def _whole(said: Json, facts: RequestFacts, clock: Callable[[], float]) -> Json:
 class _Unrolled:
     """A response while it is told."""
 
+    ledger: Ledger
     frames: list[Frame] = field(factory=list)
     _wire: Wire = field(factory=Wire)
     _place: int = 0
@@ -111,9 +112,15 @@ class _Unrolled:
         """An item with an id of its own; what speaks or is called has ended."""
         prefix, name = PREFIXES.get(str(said.get("type")), "item"), said.get("id")
         if not isinstance(name, str) or not name or name in self._ids:
+            if name:
+                self.ledger.record("responses.forms", "output[].id", "renamed", "another item has it, or it is none")
             name = f"{prefix}_{secrets.token_hex(16)}"
         self._ids.add(name)
         ended = {"status": COMPLETED} if prefix in ENDED and said.get("status") != INCOMPLETE else {}
+        if ended and said.get("status", COMPLETED) != COMPLETED:
+            self.ledger.record(
+                "responses.forms", "output[].status", "translated", "the answer has ended, and its items"
+            )
         return {**said, "id": name, **ended}
 
     def _part(self, part: Json, where: Json) -> None:
