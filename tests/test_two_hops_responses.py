@@ -11,9 +11,10 @@ from pipeline.events import BlockStart, BlockStop, Event, ReasoningBlock, Reason
 from pipeline.reply import Form
 from stages.recipe import default_halves
 from tests.lawful import check_law
+from tests.patching import MARKUP
 from tests.returning import Each, payloads
 from tests.test_bridged import bodies, stream_of
-from tests.test_split_texts import MARKUP, answer
+from tests.test_split_texts import answer
 
 RESPONSES = dialect("responses")
 
