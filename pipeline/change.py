@@ -23,6 +23,8 @@ class Piece:
     was: tuple[Content, ...] = ()
     """What was read of it."""
     now: tuple[Content, ...] = ()
+    of: int | None = None
+    """Which one of the body's it holds text of, if it is new."""
 
 
 @frozen
@@ -41,6 +43,8 @@ class Change:
     now: Message = field(init=False)
     places: tuple[int | None, ...] = field(init=False)
     """Which content that came each one of now is; None: it is new."""
+    sources: tuple[int | None, ...] = field(init=False)
+    """Which text that came held each one of now that is new; None: none before it."""
 
     @was.default
     def _read(self) -> Message:
@@ -73,6 +77,22 @@ class Change:
             last = last if place is None else place
         return tuple(places)
 
+    @sources.default
+    def _found(self) -> tuple[int | None, ...]:
+        sources: list[int | None] = []
+        last, room = None, SEARCHED
+        for place, content in zip(self.places, self.now.content, strict=True):
+            source = None
+            if place is not None:
+                last = place
+            elif last is not None and room > 0 and isinstance(content, Text):
+                old = self.was.content[last]
+                if isinstance(old, Text) and (said := content.text.strip()):
+                    room -= len(old.text)
+                    source = last if said in old.text else None
+            sources.append(source)
+        return tuple(sources)
+
     def __bool__(self) -> bool:
         """Whether anything was changed."""
         return self.now != self.was or self.places != tuple(range(len(self.was.content)))
@@ -100,7 +120,11 @@ class Change:
                 yield from (Piece(silent) for silent in range(due, until) if not counts[silent])
                 due = max(due, until + 1)
             if part is None:
-                yield Piece(None, now=(content,))
+                source = self.sources[at]
+                if source is None or source >= len(parts):
+                    yield Piece(None, now=(content,))
+                else:
+                    yield Piece(None, (self.was.content[source],), (content,), parts[source])
             elif part in left:
                 was = self.was.content[ends[part] - counts[part] : ends[part]]
                 yield Piece(part, was, tuple(left.pop(part)))

@@ -8,7 +8,7 @@ from attrs import evolve, field, frozen
 
 from pipeline.change import Change
 from pipeline.errors import ClientError
-from pipeline.events import Event, Frame, Origin, StreamError, Usage
+from pipeline.events import BlockStart, Event, Frame, Origin, StreamError, Usage
 from pipeline.ledger import Ledger
 from pipeline.limits import Limits
 from pipeline.message import Message
@@ -145,6 +145,10 @@ class Returner(Protocol):
 
     def changed(self, frame: Origin | None, events: Sequence[Event]) -> Sequence[Frame]:
         """What is left of a frame, of which some events were changed or left out; or events that no frame made."""
+
+    def another(self, frame: Origin, start: BlockStart) -> Sequence[Frame]:
+        """A block of text that no frame made begins: it holds text of the block that the frame began, which was left
+        out, or ended where something was put in. What stands in that frame beside the text is told of it too."""
 
     def failed(self, error: StreamError) -> Sequence[Frame]:
         """An error of ours: what is open is closed as it must be, then it is told."""

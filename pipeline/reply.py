@@ -41,6 +41,10 @@ MARKUP = ("<", "{", "[")
 """What a text begins with that is not for people to read."""
 
 
+ANNOUNCED = 1 << 20
+"""Where more waits, it leaves, whatever it says."""
+
+
 class Form(StrEnum):
     """How an answer comes, or goes: as a stream, or whole."""
 
@@ -108,6 +112,9 @@ class Heading(Stage[bytes, bytes]):
     Stands last in the chain. An error that comes alone has the status of its class, so that a client acts on it; one
     that comes behind the beginning of a stream is told in the stream, of which nothing can be taken back. If the
     upstream speaks the client's dialect, an error that is one of this dialect goes as it came.
+
+    What only announces a stream decides nothing, and waits: for the first that says something of the answer, the error,
+    or the host's keep-alive. Else the status would depend on how the bytes were cut.
     """
 
     client: Dialect
@@ -119,7 +126,10 @@ class Heading(Stage[bytes, bytes]):
     same: bool = False
     """The upstream speaks the client's dialect."""
     head: Head | None = field(init=False, default=None)
+    held: int = field(init=False, default=0)
     ended: bool = field(init=False, default=False)
+    _waiting: list[bytes] = field(init=False, factory=list)
+    """What announces the stream."""
     _refused: bool = field(init=False, default=False)
     """The answer is an error, which is whole."""
 
@@ -132,15 +142,32 @@ class Heading(Stage[bytes, bytes]):
             answer = as_it_came or refused(self.client, error, self.status)
             self.head = Head(answer.head.status, {**self.headers, **answer.head.headers})
             self.ended = self._refused = True
+            self._let_go()
             return (answer.body,)
+        if self.form is Form.STREAM and not self.outcome.begun and self.held <= ANNOUNCED:
+            self._waiting += items
+            self.held += sum(map(len, items))
+            return ()
+        return self._begun(items)
+
+    def receive_eof(self, cause: StreamError | None = None) -> Sequence[bytes]:
+        self.ended = True
+        return self.receive(()) or self.idle()
+
+    def idle(self) -> Sequence[bytes]:
+        return () if self.head is not None else self._begun(())
+
+    def _begun(self, items: Sequence[bytes]) -> Sequence[bytes]:
+        """What waits and comes now leaves, if that is anything."""
+        items = [*self._let_go(), *items]
         if items:
             own = STREAM_HEADERS if self.form is Form.STREAM else JSON_HEADERS
             self.head = Head(200, {**self.headers, **own})
         return items
 
-    def receive_eof(self, cause: StreamError | None = None) -> Sequence[bytes]:
-        self.ended = True
-        return self.receive(())
+    def _let_go(self) -> list[bytes]:
+        waiting, self._waiting, self.held = self._waiting, [], 0
+        return waiting
 
 
 @define

@@ -6,12 +6,22 @@ from typing import Any, Final
 
 from attrs import define, evolve, field, frozen
 
-from pipeline.errors import LimitExceeded, UpstreamError
-from pipeline.events import Event, Frame, MessageStop, Origin, StreamError, ToolKind
+from pipeline.errors import LimitExceeded, StageError, UpstreamError
+from pipeline.events import (
+    Event,
+    Frame,
+    MessageDelta,
+    MessageStart,
+    MessageStop,
+    Origin,
+    StreamError,
+    ToolKind,
+    Usage,
+)
 from pipeline.jsontext import dumps
 from pipeline.ledger import Ledger
 from pipeline.limits import DEFAULT_LIMITS, Limits
-from pipeline.message import Content, Message, Reasoning, Refusal, Text, ToolUse, assemble, disassemble
+from pipeline.message import Content, Message, Reasoning, Refusal, ServerItem, Text, ToolUse, assemble, disassemble
 from pipeline.stage import Stage
 
 NOTHING: Final = ("", "null")
@@ -54,15 +64,20 @@ class StreamGatherer(Stage[Event, Event]):
     """At the end of a stream, the events of the whole answer that its frames make, which remember that.
 
     Where that answer does not say what the stream did, it is what the events say of it now: a change. Of a stream that
-    fails, the events leave as they are.
+    fails, the events leave as they are; if its frames make an answer that says both what was told and that it failed,
+    the error remembers that one, else what was told is lost.
 
     Raises `LimitExceeded` at `limits.answer_bytes`.
     """
 
-    roll: Callable[[Sequence[Frame]], Mapping[str, Any]]
+    roll: Callable[[Sequence[Frame], Ledger], Mapping[str, Any]]
     read: Callable[[bytes], Message]
     ledger: Ledger = field(factory=Ledger, kw_only=True)
     limits: Limits = field(default=DEFAULT_LIMITS, kw_only=True)
+    answers: Callable[[Mapping[str, Any]], bool] = field(default=bool, kw_only=True)
+    """Whether an answer that says that it failed is one all the same, which a client reads."""
+    estimate: Usage | None = field(default=None, kw_only=True)
+    """Our own count of the request's tokens, which stands only where the upstream tells none at all."""
     held: int = field(init=False, default=0)
     ended: bool = field(init=False, default=False)
     _events: list[Event] = field(init=False, factory=list)
@@ -77,10 +92,12 @@ class StreamGatherer(Stage[Event, Event]):
             if isinstance(event, MessageStop):
                 return self._gathered()
             if isinstance(event, StreamError):
-                return self._given_up()
+                return self._failed(event)
         return ()
 
     def receive_eof(self, cause: StreamError | None = None) -> Sequence[Event]:
+        if not self.ended:
+            self._note_lost(())
         return self._given_up() if cause is None else [*self._given_up(), cause]
 
     def _keep(self, origin: Origin) -> None:
@@ -100,15 +117,37 @@ class StreamGatherer(Stage[Event, Event]):
         self.held, self.ended = 0, True
         return events
 
+    def _failed(self, error: StreamError) -> Sequence[Event]:
+        """The stream failed, and said so."""
+        answer = self.roll(self._frames, Ledger())
+        body = dumps(answer)
+        told = self._read(body)
+        if told is not None and told.error is not None and told.content and self.answers(answer):
+            self._note_lost(told.content)
+            error = evolve(error, origin=Frame(body))
+        else:
+            self._note_lost(())
+        return [*self._given_up()[:-1], error]
+
+    def _note_lost(self, told: Sequence[Content]) -> None:
+        """Of an answer that failed, only what is `told` beside its error is told."""
+        try:
+            lost = [*map(type, assemble(self._events).content)] != [*map(type, told)]
+        except StageError:
+            lost = True
+        if lost:
+            self.ledger.record("StreamGatherer", "content", "dropped", "the answer failed: it is told by its error")
+
     def _gathered(self) -> Sequence[Event]:
         frames = [*self._frames]
-        message = assemble(self._given_up())
-        body = dumps(self.roll(frames))
+        message = self._assembled(self._given_up())
+        body = dumps(self.roll(frames, self.ledger))
         told = self._told(body)
         if told is None:
             self.ledger.record("StreamGatherer", "body", "rewritten", "it is told in a form that no whole answer has")
             return [*disassemble(message)]
         content = in_order_of(told.content, [*map(self._with_arguments, message.content)])
+        content = tuple(map(_with_all, content, told.content)) if len(content) == len(told.content) else content
         if [*map(_known_by, content)] != [*map(_known_by, message.content)]:
             self.ledger.record("StreamGatherer", "content", "reordered", "a whole answer has its own order")
         made = [*disassemble(told)]
@@ -118,6 +157,13 @@ class StreamGatherer(Stage[Event, Event]):
             event.origin = origin  # type: ignore[misc]  # it was made just now, and nobody has seen it
         return events
 
+    def _assembled(self, events: Sequence[Event]) -> Message:
+        """What a stream said. Counts that are ours say nothing beside the upstream's."""
+        message = assemble(events)
+        first = next((event.usage for event in events if isinstance(event, MessageStart)), None)
+        counts = [event.usage for event in events if isinstance(event, MessageDelta) and event.usage is not None]
+        return evolve(message, usage=counts[-1]) if counts and first is self.estimate else message
+
     def _with_arguments(self, content: Content) -> Content:
         """A call whose arguments are nothing has an empty object of them."""
         if not isinstance(content, ToolUse) or content.kind is not ToolKind.FUNCTION or not content.complete:
@@ -126,11 +172,14 @@ class StreamGatherer(Stage[Event, Event]):
 
     def _told(self, body: bytes) -> Message | None:
         """What an answer of ours says; None if that is no answer."""
+        told = self._read(body)
+        return told if told is not None and told.error is None else None
+
+    def _read(self, body: bytes) -> Message | None:
         try:
-            told = self.read(body)
+            return self.read(body)
         except UpstreamError:
             return None
-        return told if told.error is None else None
 
 
 def in_order_of(told: Sequence[Content], contents: Sequence[Content]) -> tuple[Content, ...]:
@@ -140,6 +189,13 @@ def in_order_of(told: Sequence[Content], contents: Sequence[Content]) -> tuple[C
         waiting.setdefault(_known_by(content), deque()).append(content)
     first = [found.popleft() for one in told if (found := waiting.get(_known_by(one)))]
     return (*first, *(content for rest in waiting.values() for content in rest))
+
+
+def _with_all(content: Content, told: Content) -> Content:
+    """An item of a provider's own tool with all that its frames say of it, if that is all that was read, and more."""
+    if isinstance(content, ServerItem) and isinstance(told, ServerItem):
+        return told if content.payload.items() <= told.payload.items() else content
+    return content
 
 
 def _known_by(content: Content) -> object:

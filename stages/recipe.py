@@ -178,7 +178,12 @@ def _keeping(
         whole = BodyReader(read, limits=limits, tell=Unroller(unroll, keeper, encoder, SSEEncoder().receive, ledger))
     else:
         stream = stream | StreamGatherer(
-            partial(client.roll, facts=facts, ledger=ledger), read, ledger=ledger, limits=limits
+            lambda frames, lost: client.roll(frames, facts=facts, ledger=lost),
+            read,
+            ledger=ledger,
+            limits=limits,
+            answers=lambda answer: 0 < upstream.keeps_error(answer, 500) < 400,
+            estimate=facts.usage,
         )
         whole = BodyReader(read, limits=limits, tell=remembering)
     return AnswerReader(stream, whole) if form is None else stream if form is Form.STREAM else whole

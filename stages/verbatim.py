@@ -9,6 +9,7 @@ from pipeline.dialect import Returner
 from pipeline.errors import ErrorKind, PipelineError
 from pipeline.events import (
     ArgumentsDelta,
+    BlockStart,
     Carry,
     Event,
     Frame,
@@ -17,6 +18,7 @@ from pipeline.events import (
     ReasoningDelta,
     RefusalDelta,
     StreamError,
+    TextBlock,
     TextDelta,
 )
 from pipeline.stage import Stage
@@ -137,6 +139,9 @@ class FrameReturner(Stage[Event, bytes]):
         """An event of a frame. What comes behind the terminal of the stream is the stream's; behind ours is nothing."""
         if self._terminal is not None and self._terminal.origin is None:
             return
+        if isinstance(event, BlockStart) and _is_another(event, origin):
+            self._another(event, origin, out)
+            return
         if origin is not self._origin:
             self._settle(out)
             if origin.number > self._due:
@@ -148,6 +153,14 @@ class FrameReturner(Stage[Event, bytes]):
         self._run.append(event)
         if len(self._run) == len(origin.made):
             self._settle(out)
+
+    def _another(self, event: BlockStart, origin: Origin, out: list[bytes]) -> None:
+        """A block of ours begins, in place of the one that a frame began, or behind it."""
+        self._settle(out)
+        if origin.number > self._due:
+            self.returner.missing()
+        self._due = max(self._due, origin.number + 1)
+        self._write(self.returner.another(origin, event), out)
 
     def _settle(self, out: list[bytes]) -> None:
         """No more events of the frame come."""
@@ -166,3 +179,8 @@ class FrameReturner(Stage[Event, bytes]):
                 out.append(frame.raw)
             else:
                 out += self.encoder.receive((frame,))
+
+
+def _is_another(start: BlockStart, origin: Origin) -> bool:
+    """Whether it begins a block of text that none of the frame's events is of."""
+    return isinstance(start.block, TextBlock) and start.index not in (getattr(one, "index", -1) for one in origin.made)

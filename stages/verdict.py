@@ -9,8 +9,12 @@ from pipeline.outcome import Outcome, Verdict
 from pipeline.stage import Stage
 
 NOTED = frozenset({MessageStart, MessageDelta, MessageStop, StreamError})
-SILENT = (Carry, MessageStart, Ping, StreamError)
-"""What says nothing of an answer: an error that is read together with it has the status of its class."""
+SILENT = (Carry, MessageStart, Ping)
+"""What says nothing of an answer: an error behind it has the status of its class."""
+MOST = 16
+LARGE = 1 << 16
+"""So many of them are the beginning of an answer all the same, or fewer that are as large: some servers send them for
+as long as the model thinks."""
 
 
 @define
@@ -23,13 +27,17 @@ class VerdictStage(Stage[Event, Event]):
     outcome: Outcome
     estimate: Usage | None = None
     ended: bool = field(init=False, default=False)
+    _decided: bool = field(init=False, default=False)
+    """Something was said of the answer, or it failed before."""
+    _silent: int = field(init=False, default=0)
+    """How many said nothing."""
 
     def receive(self, items: Sequence[Event]) -> Sequence[Event]:
         for event in items:
             if type(event) in NOTED:
                 self._note(event)
-        if not self.outcome.begun:
-            self.outcome.begun = not all(isinstance(event, SILENT) for event in items)
+        if not self._decided:
+            self._decide(items)
         return items
 
     def receive_eof(self, cause: StreamError | None = None) -> Sequence[Event]:
@@ -40,6 +48,15 @@ class VerdictStage(Stage[Event, Event]):
             return ()
         self._note(cause)
         return (cause,)
+
+    def _decide(self, items: Sequence[Event]) -> None:
+        """Look for the first that says something of the answer, or an error."""
+        for event in items:
+            self._silent += 1 if event.origin is None else 1 + len(event.origin.data) // LARGE
+            if self._silent > MOST or not isinstance(event, SILENT):
+                self._decided = True
+                self.outcome.begun = not isinstance(event, StreamError)
+                return
 
     def _note(self, event: Event) -> None:
         outcome = self.outcome

@@ -9,7 +9,9 @@ from pipeline.arguments import Arguments
 from pipeline.change import Change
 from pipeline.errors import ErrorKind, LimitExceeded, UpstreamError
 from pipeline.events import (
+    AnnotationDelta,
     ArgumentsDelta,
+    BlockStart,
     Carry,
     Event,
     Frame,
@@ -17,13 +19,15 @@ from pipeline.events import (
     Origin,
     Ping,
     ReasoningDelta,
+    RedactedReasoningBlock,
     RefusalDelta,
+    ServerBlock,
     SignatureDelta,
     StreamError,
     TextDelta,
     ToolKind,
 )
-from pipeline.jsontext import JSONScanner, dumps
+from pipeline.jsontext import JSONScanner, dumps, size_of
 from pipeline.ledger import Ledger
 from pipeline.limits import DEFAULT_LIMITS, Limits
 from pipeline.message import Content, Message, ToolUse, assemble, disassemble
@@ -181,10 +185,16 @@ def weight_of(event: Event) -> int:
     """About how many bytes an event takes while it is kept."""
     if isinstance(event, SILENT):
         return 0
+    if isinstance(event, DELTAS):
+        return OVERHEAD + size_of(event.text)
     if isinstance(event, SignatureDelta):
         return OVERHEAD + len(event.signature)
-    if isinstance(event, DELTAS):
-        return OVERHEAD + len(event.text)
+    if isinstance(event, AnnotationDelta):
+        return OVERHEAD + len(dumps(event.annotation))
+    if isinstance(event, BlockStart) and isinstance(event.block, ServerBlock):
+        return OVERHEAD + len(dumps(event.block.payload))
+    if isinstance(event, BlockStart) and isinstance(event.block, RedactedReasoningBlock):
+        return OVERHEAD + len(event.block.data)
     return OVERHEAD
 
 

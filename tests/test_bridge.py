@@ -18,6 +18,7 @@ from pipeline.events import (
     ReasoningDelta,
     TextDelta,
     ToolUseBlock,
+    Usage,
 )
 from pipeline.ledger import Ledger
 from pipeline.limits import Limits
@@ -49,7 +50,7 @@ def gatherer(told: Message | None, limits: Limits | None = None) -> tuple[Stream
     rolled: list[Any] = []
     ledger = Ledger()
 
-    def roll(frames: Sequence[Frame]) -> dict[str, Any]:
+    def roll(frames: Sequence[Frame], lost: Ledger) -> dict[str, Any]:
         rolled.extend(frame.data for frame in frames)
         return {"body": 1}
 
@@ -115,15 +116,52 @@ def test_a_stream_that_makes_no_answer_leaves_without_one(told: Message | None) 
 
 
 def test_a_stream_that_fails_leaves_as_it_is() -> None:
-    stage, rolled, _ = gatherer(message())
+    lost = [("content", "dropped")]
+    stage, _, ledger = gatherer(message())
     events = [*stream("hello")[:3], evolve(BOOM)]
     assert play(stage, events[:3], events[3:]) == [[], events]
-    assert (rolled, stage.held, stage.ended) == ([], 0, True)
-    stage, _, _ = gatherer(message())
+    assert (stage.held, stage.ended) == (0, True)
+    assert [(entry.path, entry.action) for entry in ledger] == lost
+    stage, _, ledger = gatherer(None)
     assert play(stage, events[:3], EOF) == [[], events[:3]]
+    assert [(entry.path, entry.action) for entry in ledger] == lost
+    stage, _, ledger = gatherer(None)
+    assert play(stage, events[:1], EOF) == [[], events[:1]]
+    assert play(stage, EOF) == [[]]
+    assert list(ledger) == []
+    broken = [text(9, "of no block"), evolve(BOOM)]
+    stage, _, ledger = gatherer(None)
+    assert play(stage, broken) == [broken]
+    assert [(entry.path, entry.action) for entry in ledger] == lost
     stage, _, _ = gatherer(message())
     stage.receive(events[:2])
     assert stage.receive_eof(CUT) == [*events[:2], CUT]
+
+
+@pytest.mark.parametrize(("told", "lost"), [((Text("hello"),), 0), ((Text("hello"), CALL), 1)])
+def test_a_failure_whose_frames_make_an_answer_that_says_it_remembers_that(told: tuple[Any, ...], lost: int) -> None:
+    stage, _, ledger = gatherer(evolve(message(*told), error=BOOM))
+    *events, error = play(stage, [*stream("hello")[:3], evolve(BOOM)])[0]
+    assert (len(events), error, error.origin) == (3, BOOM, Frame(b'{"body":1}'))
+    assert len(ledger) == lost
+    stage, _, ledger = gatherer(evolve(message(*told), error=BOOM))
+    stage.answers = lambda answer: False
+    *_, error = play(stage, [*stream("hello")[:3], evolve(BOOM)])[0]
+    assert (error.origin, len(ledger)) == (None, 1)
+
+
+def test_counts_of_ours_say_nothing_beside_the_upstreams() -> None:
+    estimate, none = Usage(input=7), Usage(output=2)
+    for first, last, due in (
+        (estimate, none, none),
+        (estimate, None, estimate),
+        (Usage(input=3), none, Usage(input=3, output=2)),
+    ):
+        events = [evolve(BEGIN, usage=first), evolve(END, usage=last), MessageStop()]
+        stage, _, _ = gatherer(message())
+        stage.estimate = estimate
+        (out,) = play(stage, remembering([*map(evolve, events)]))
+        assert assemble(out).usage == due
 
 
 def test_what_is_kept_is_bounded() -> None:

@@ -162,7 +162,7 @@ def test_what_a_body_must_have_and_lacks_is_made() -> None:
     said = {"role": "assistant", "content": None, "tool_calls": [{"function": {"name": "f", "arguments": ""}}]}
     usage = {"prompt_tokens": 1, "completion_tokens": 2, "total_tokens": 9, "odd": 1}
     bodies: dict[str, Json] = {
-        "chat": {"choices": [{"message": said, "finish_reason": "stop"}], "usage": usage, "created": "7"},
+        "chat": {"choices": [{"message": said, "finish_reason": None}], "usage": usage, "created": "7"},
         "messages": {"content": [{"type": "text", "text": ""}, {"type": "tool_use", "name": "f", "input": {}}]},
         "responses": {"output": [{"type": "function_call", "name": "f", "call_id": "c", "arguments": "{}"}]},
     }
@@ -170,9 +170,33 @@ def test_what_a_body_must_have_and_lacks_is_made() -> None:
         stream, outcome = stream_of(name, body)
         check_law(name, stream)
         assert outcome.verdict is Verdict.COMPLETE
+        told = {"chat": ["finish_reason", "usage"], "messages": ["stop_reason"], "responses": ["status"]}
+        assert [entry.path for entry in outcome.ledger] == told[name]
         assert json.loads(body_of(name, stream)[0])["id"]
     (first, *_, counts, _done) = payloads(stream_of("chat", bodies["chat"])[0])
     assert (first["created"], counts["usage"]["total_tokens"], counts["usage"]["odd"]) == (7, 3, 1)
+
+
+@pytest.mark.parametrize("word", ["stop", "tool_calls", "end_turn", "tool_use", "Stop", "odd: yes", "function_call"])
+@pytest.mark.parametrize("called", [True, False])
+@pytest.mark.parametrize("name", ["chat", "messages"])
+def test_a_stop_reason_is_the_servers_own_word_in_every_form(name: str, word: str, *, called: bool) -> None:
+    body = bodies()[name]
+    if name == "chat":
+        body["choices"][0]["finish_reason"] = word
+        if not called:
+            del body["choices"][0]["message"]["tool_calls"]
+    else:
+        body |= {"stop_reason": word, "content": body["content"] if called else body["content"][:2]}
+    whole = json.dumps(body).encode()
+    stream, outcome = stream_of(name, whole)
+    member = "finish_reason" if name == "chat" else "stop_reason"
+    assert json.dumps(payloads(stream)).count(f'"{member}": "{word}"') == 1
+    back, again = body_of(name, stream)
+    assert json.loads(back) == body
+    assert returned(name, [stream])[0] == stream
+    assert returned(name, [whole], arriving=Form.WHOLE, leaving=Form.WHOLE)[0] == whole
+    assert [*outcome.ledger, *again.ledger] == []
 
 
 def test_a_chat_client_that_wants_no_counts_is_told_none() -> None:
@@ -187,6 +211,8 @@ def test_a_content_in_parts_is_told_text_by_text() -> None:
     assert payloads(stream)[1]["choices"][0]["delta"] == {"content": "Hi", "reasoning_content": "hm"}
 
 
+ENDS = ("finish", "end told")
+"""What tells why an answer ended, which is the server's word."""
 NOT_OURS = ("status", "usage", "output", "content", "choices", "stop_reason", "object")
 """Members that tell the answer itself, or are told in the dialect's own words."""
 TWICE = "vercel__ai/openai_responses_openai-shell-skills.1"
@@ -205,7 +231,8 @@ def test_a_recorded_answer_leaves_as_a_lawful_stream_with_all_its_members(name: 
             continue
         body = json.loads(raw)
         if len(body.get("choices", "1")) == 1:
-            check_law(name, stream)
+            breaches = [breach.rule for breach in GRAMMARS[name].breaches(stream)]
+            assert [rule.says for rule in breaches if rule.part not in ENDS] == [], file
         back = json.loads(body_of(name, stream)[0])
         lost = {
             member for member in body if member not in NOT_OURS and body[member] and back.get(member) != body[member]

@@ -28,7 +28,7 @@ def test_a_block_is_patched_and_those_that_are_new_stand_where_they_were_cut_out
     tool = out["content"].pop(2)
     assert without_ids(tool) == {"type": "tool_use", "name": "f", "input": json.loads(ARGUMENTS)}
     first = {"odd": 1, "type": "text", "text": "A "}
-    assert out["content"] == [thinking, first, {"type": "text", "text": " C"}, hosted, "odd", last]
+    assert out["content"] == [thinking, first, {**first, "text": " C"}, hosted, "odd", last]
     assert out["stop_reason"] == "tool_use"
 
 
@@ -44,7 +44,7 @@ def test_citations_go_where_the_text_goes_that_they_follow() -> None:
     cited = {"type": "page_location", "cited_text": "C", "odd": 1.5}
     out = scrubbed("messages", messages({"type": "text", "text": f"A {MARKUP} C", "citations": [cited], "odd": 1}))
     assert out["content"][0] == {"type": "text", "text": "A ", "odd": 1}
-    assert out["content"][2] == {"type": "text", "text": " C", "citations": [cited]}
+    assert out["content"][2] == {"type": "text", "text": " C", "citations": [cited], "odd": 1}
 
 
 def test_every_block_of_messages_is_patched_member_by_member() -> None:

@@ -14,6 +14,7 @@ from pipeline.events import StreamError
 from pipeline.limits import Limits
 from pipeline.outcome import Outcome, Verdict
 from pipeline.reply import (
+    ANNOUNCED,
     JSON_HEADERS,
     STREAM_HEADERS,
     ErrorBody,
@@ -51,7 +52,7 @@ def failed(error: StreamError, *, begun: bool = False) -> Outcome:
 
 
 def test_the_head_of_a_stream_is_known_with_its_first_byte() -> None:
-    stage = heading()
+    stage = heading(outcome=Outcome(begun=True))
     assert play(stage, []) == [[]]
     assert stage.head is None
     assert play(stage, b"a", b"b", EOF) == [[b"a"], [b"b"], []]
@@ -66,7 +67,7 @@ def test_the_head_of_a_whole_answer_says_that_it_is_json() -> None:
 
 def test_what_the_upstream_tells_of_a_request_stands_in_the_head_but_never_in_place_of_ours() -> None:
     stage = heading(headers={"request-id": "r", "content-type": "x"})
-    play(stage, b"a")
+    play(stage, b"a", EOF)
     assert stage.head == Head(200, {"request-id": "r", **STREAM_HEADERS})
 
 
@@ -103,10 +104,36 @@ def test_an_error_behind_the_beginning_of_a_stream_is_told_in_the_stream() -> No
     assert stage.head == Head(200, STREAM_HEADERS)
 
 
-def test_an_error_behind_a_ping_is_told_in_the_stream() -> None:
+def test_what_announces_a_stream_waits_for_what_decides() -> None:
+    outcome = Outcome()
+    stage = heading(outcome=outcome)
+    assert (play(stage, b"begin", b"ping"), stage.head, stage.held) == ([[], []], None, 9)
+    outcome.begun = True
+    assert (play(stage, b"text", b"more"), stage.held) == ([[b"begin", b"ping", b"text"], [b"more"]], 0)
+    assert stage.head == Head(200, STREAM_HEADERS)
+    outcome = Outcome()
+    stage = heading(outcome=outcome)
+    play(stage, b"begin")
+    outcome.note(SLOW)
+    assert (play(stage, b"error", EOF), stage.held) == ([[SLOW_BODY], []], 0)
+    assert stage.head == Head(429, JSON_HEADERS)
+
+
+def test_what_announces_a_stream_leaves_while_nothing_comes_and_at_its_end_and_where_it_is_too_large() -> None:
+    stage = heading()
+    assert ([*stage.idle()], stage.head) == ([], None)
+    play(stage, b"begin")
+    assert ([*stage.idle()], [*stage.idle()], stage.head) == ([b"begin"], [], Head(200, STREAM_HEADERS))
+    assert play(heading(), b"begin", EOF) == [[], [b"begin"]]
+    large = b"x" * (ANNOUNCED + 1)
+    assert play(heading(), large, b"more") == [[], [large, b"more"]]
+
+
+def test_an_error_behind_a_ping_of_ours_is_told_in_the_stream() -> None:
     outcome = Outcome()
     stage = heading(outcome=outcome)
     play(stage, b"ping")
+    stage.idle()
     outcome.note(SLOW)
     assert play(stage, b"error", EOF) == [[b"error"], []]
     assert stage.head == Head(200, STREAM_HEADERS)
@@ -122,7 +149,7 @@ def test_the_reply_knows_the_head_of_its_chain() -> None:
     stage = heading()
     reply = Reply(stage, stage)
     assert reply.head is None
-    play(stage, b"a")
+    play(stage, b"a", EOF)
     assert reply.head == Head(200, STREAM_HEADERS)
 
 

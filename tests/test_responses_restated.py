@@ -259,7 +259,7 @@ def test_a_block_that_is_ended_in_the_middle_ends_its_item_and_what_the_server_s
         {**one, "sequence_number": at}
         for at, one in enumerate([*text_done("a"), done({**message("a"), "status": "completed"})], 4)
     ]
-    own = {"item_id": "msg_1_0_new", "output_index": 1, "content_index": 0}
+    own = {"item_id": out[7]["item"]["id"], "output_index": 1, "content_index": 0}
     assert out[9] == {**text("c"), "weird": 1, "logprobs": [], **own, "sequence_number": 9}
     assert out[12]["item"]["content"][0]["text"] == "c"
     assert out[13]["response"]["output"] == [out[6]["item"], out[12]["item"]]

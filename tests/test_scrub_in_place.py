@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from pipeline.dialect import RequestFacts
@@ -290,6 +290,7 @@ TOLD = st.sampled_from(
 
 
 @given(st.lists(TOLD, max_size=20), st.integers(1, 5), st.sampled_from([NATIVE, PROMPT]))
+@example([BlockStart(3, TextBlock()), AnnotationDelta(0, {})], 1, NATIVE)
 def test_where_no_markup_is_every_event_passes_as_it_came(told: list[Event], size: int, options: AnswerOptions) -> None:
     started = {event.index for event in told if isinstance(event, BlockStart)}
     seen: set[int] = {0}

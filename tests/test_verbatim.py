@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from pipeline.errors import ErrorKind, LimitExceeded, UpstreamError
 from pipeline.events import (
+    BlockStart,
     Carry,
     Event,
     Frame,
@@ -19,6 +20,7 @@ from pipeline.events import (
     Origin,
     Ping,
     StreamError,
+    TextBlock,
     TextDelta,
 )
 from pipeline.limits import Limits
@@ -207,6 +209,9 @@ class Plain:
         said = ",".join(getattr(event, "text", type(event).__name__) for event in events)
         return (Frame(said.encode(), b"" if frame is None else b"was " + frame.data),)
 
+    def another(self, frame: Origin, start: BlockStart) -> Sequence[Frame]:
+        return (Frame(b"another", b"of " + frame.data),)
+
     def failed(self, error: StreamError) -> Sequence[Frame]:
         return (Frame(error.message.encode(), b"error"),)
 
@@ -251,6 +256,24 @@ def test_a_frame_that_was_left_out_is_missed() -> None:
     stage = FrameReturner(returner, SSEEncoder())
     assert play(stage, [a, c], [b], [end]) == [[b"<a><c>"], [b"<b>"], [b"<.>"]]
     assert returner.moved
+
+
+def test_a_block_of_text_in_place_of_one_that_a_frame_began_is_told_of_that_frame() -> None:
+    begun = BlockStart(9, TextBlock())
+    a, b, end = kept(b"a", b"b", b".")
+    assert returned([a, evolve(begun, origin=a.origin), b, end]) == [b"<a>event: of a\ndata: another\n\n<b><.>"]
+    a, b, end = kept(b"a", b"b", b".")
+    assert returned([a, evolve(begun, origin=b.origin), TextDelta(9, "b", origin=b.origin), end]) == [
+        b"<a>event: of b\ndata: another\n\nevent: was b\ndata: b\n\n<.>"
+    ]
+    a, b, end = kept(b"a", b"b", b".")
+    own = BlockStart(0, TextBlock(), origin=b.origin)
+    assert returned([a, own, end]) == [b"<a>event: was b\ndata: BlockStart\n\n<.>"]
+    _, b = kept(b"a", b"b")
+    returner = Plain()
+    FrameReturner(returner, SSEEncoder()).receive([evolve(begun, origin=b.origin)])
+    assert returner.moved
+    assert returned([CUT, evolve(begun, origin=kept(b"a")[0].origin)]) == [b"event: error\ndata: reset\n\n"]
 
 
 def test_a_cut_is_told_by_us_and_nothing_comes_behind_it() -> None:

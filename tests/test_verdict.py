@@ -1,6 +1,7 @@
 """stages.verdict: how the stream ended, for the record."""
 
 import pytest
+from attrs import evolve
 
 from pipeline.errors import ErrorKind
 from pipeline.events import (
@@ -17,7 +18,7 @@ from pipeline.events import (
 )
 from pipeline.outcome import Outcome, Verdict
 from pipeline.testing import EOF, check_stage, play
-from stages.verdict import VerdictStage
+from stages.verdict import LARGE, VerdictStage
 from tests.canonical import BEGIN, BOOM, CUT, END, TEXT, start, stop, text
 
 
@@ -121,3 +122,20 @@ def test_repairs_are_counted_among_all_that_was_recorded() -> None:
 
 def test_the_rules_of_every_stage_are_kept() -> None:
     check_stage(lambda: VerdictStage(Outcome()), [BEGIN, start(0, TEXT), text(0, "a"), stop(0), END, MessageStop()])
+
+
+@pytest.mark.parametrize("size", [1, 2, 5, 40])
+def test_what_says_something_has_begun_the_answer_before_an_error_and_not_behind_it(size: int) -> None:
+    silent: list[Event] = [BEGIN, Ping(), Carry("x", Frame(b"1"))]
+    large = evolve(BEGIN, origin=Frame(b"x" * 16 * LARGE))
+    for items, begun in (
+        (silent, False),
+        ([*silent, BOOM, start(0, TEXT)], False),
+        ([*silent, start(0, TEXT), BOOM], True),
+        ([Ping()] * 16, False),
+        ([Ping()] * 17, True),
+        ([large], True),
+    ):
+        outcome = Outcome()
+        play(VerdictStage(outcome), *(items[at : at + size] for at in range(0, len(items), size)))
+        assert outcome.begun is begun

@@ -11,12 +11,16 @@ from hypothesis import strategies as st
 from pipeline.change import Change
 from pipeline.errors import ErrorKind, LimitExceeded, UpstreamError
 from pipeline.events import (
+    AnnotationDelta,
     ArgumentsDelta,
+    BlockStart,
     Carry,
     Event,
     Frame,
     MessageStop,
     Ping,
+    RedactedReasoningBlock,
+    ServerBlock,
     SignatureDelta,
     StreamError,
     ToolKind,
@@ -241,6 +245,24 @@ def test_an_answer_is_bounded_however_small_its_pieces_are(letters: str, batch: 
     fit = (2_000 - 2 * OVERHEAD) // (OVERHEAD + len(letters))
     assert made[:-1] == events[: 2 + fit]
     assert made[-1] == StreamError(ErrorKind.LIMIT, "the answer is larger than 2000 bytes", "answer_bytes")
+
+
+@pytest.mark.parametrize(
+    "large",
+    [
+        text(0, "é" * 1_000),
+        SignatureDelta(0, "s" * 2_000),
+        AnnotationDelta(0, {"cited": ["é" * 1_000]}),
+        BlockStart(1, ServerBlock("d", {"found": [{"text": "x" * 2_000}]})),
+        BlockStart(1, RedactedReasoningBlock("x" * 2_000)),
+    ],
+    ids=lambda event: type(getattr(event, "block", event)).__name__,
+)
+def test_whatever_is_large_counts_with_its_size(large: Event) -> None:
+    stage = bound()
+    with pytest.raises(LimitExceeded) as raised:
+        stage.receive([BEGIN, start(0, TEXT), large])
+    assert raised.value.take() == [BEGIN, start(0, TEXT)]
 
 
 def test_an_answer_within_its_bound_goes_on_as_it_came() -> None:

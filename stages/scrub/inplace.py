@@ -45,8 +45,8 @@ class PlacedWriter(Voice):
     _indexes: Iterator[int] = field(init=False, factory=lambda: count(OWN))
     _texts: dict[int, int] = field(init=False, factory=dict)
     """The index that each open text block leaves with."""
-    _known: set[int] = field(init=False, factory=set)
-    """The indexes that text blocks came with."""
+    _known: dict[int, BlockStart] = field(init=False, factory=dict)
+    """The text blocks by the indexes that they came with; what begins one of ours in their place remembers theirs."""
     _waiting: list[Event] = field(init=False, factory=list)
     """The start of a text block, blanks, and what came meanwhile."""
     _said: int | None = field(init=False, default=None)
@@ -70,7 +70,7 @@ class PlacedWriter(Voice):
             self.settle(out)
             out.append(event)
         elif isinstance(event, BlockStart) and isinstance(event.block, TextBlock):
-            self._known.add(event.index)
+            self._known[event.index] = event
             self._release(out)
             self._waiting.append(event)
             self.flowing = False
@@ -106,7 +106,7 @@ class PlacedWriter(Voice):
         if note and not begun and not any(isinstance(one, BlockStart) for one in self._waiting):
             self.ledger.record("TagScrubber", "annotation", "dropped", "the text that it belongs to was markup")
             return
-        if not (note and begun):
+        if not (note and begun and self.behind_markup):
             self._fill(out)
         at = self._open(event.index, out)
         self._said = event.index
@@ -174,9 +174,8 @@ class PlacedWriter(Voice):
         """Where text of a block goes: to that, or to one of ours, if it was closed or never began."""
         self._end_thought(out)
         if index not in self._texts:
-            self._known.add(index)
-            self._texts[index] = next(self._indexes)
-            out.append(BlockStart(self._texts[index], TextBlock()))
+            at = self._texts[index] = next(self._indexes)
+            out.append(evolve(self._known.setdefault(index, BlockStart(index, TextBlock())), index=at))
         return self._texts[index]
 
     def _shut(self, out: list[Event]) -> None:

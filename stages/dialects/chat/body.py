@@ -100,7 +100,7 @@ def patch(change: Change, *, facts: RequestFacts, ledger: Ledger) -> Json:
     for content, place in zip(now.content, change.places, strict=True):
         if place is None and isinstance(content, RedactedReasoning | ServerItem):
             ledger.record("chat.body", type(content).__name__, "dropped", "Chat cannot show it here")
-    beside = spot.silence(respoken)
+    beside = spot.silence(respoken, ledger)
     if now.stop_reason is not None and now.stop_reason is not was.stop_reason:
         beside["finish_reason"] = finish_word(now.stop_reason)
     told = {**said, **spot.holding(message, **beside)}

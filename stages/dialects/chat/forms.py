@@ -15,7 +15,7 @@ from stages.dialects.chat.encode import completion_id
 from stages.dialects.chat.normalize import DONE, FIRST_CHOICE
 from stages.dialects.chat.patch import Json, entries_in, finish_word, said_in
 from stages.dialects.chat.returned import WHOSE
-from stages.dialects.chat.stops import STOP_REASONS, finish_of
+from stages.dialects.chat.stops import finish_of
 from stages.dialects.chat.usage import usage_object, usage_of
 
 STAGE: Final = "chat.forms"
@@ -29,7 +29,7 @@ ONCE: Final = frozenset({"id", "type", "name", "role"})
 FIRST: Final = frozenset({"id", "created", "model"})
 """The same of an answer."""
 LISTS: Final = frozenset({"tool_calls", "reasoning_details", "annotations"})
-"""What a delta has only if it holds something."""
+"""What a delta has only if it holds something: an empty list says nothing."""
 PADDING: Final = frozenset({"obfuscation", "p"})
 """What hides how long a chunk is, and says nothing."""
 APART: Final = frozenset({"message", "delta", "finish_reason"})
@@ -56,7 +56,7 @@ def unroll(body: bytes, *, facts: RequestFacts, ledger: Ledger, clock: Callable[
     choices.sort(key=lambda choice: choice.get("index") not in FIRST_CHOICE)  # clients want it first
     told = [{**whose, "choices": [chunk]} for choice in choices for chunk in _chunks(choice, ledger)]
     if isinstance(usage := said.get("usage"), dict) and facts.include_usage:
-        told.append({**whose, "choices": [], "usage": _counted(usage)})
+        told.append({**whose, "choices": [], "usage": _counted(usage, ledger)})
     return [*(Frame(dumps(chunk | beside if at == 0 else chunk)) for at, chunk in enumerate(told)), Frame(DONE)]
 
 
@@ -118,25 +118,25 @@ def _call(entry: Json) -> Json:
 
 
 def _finish(choice: Mapping[str, Any], ledger: Ledger, *, called: bool) -> str:
-    """Why a choice ended, in the dialect's own words; calls are told of if there are any."""
-    word = finish_of(choice, ledger)
-    if word not in STOP_REASONS:
-        ledger.record(STAGE, "finish_reason", "translated", "an unknown one, or none, ends the turn")
-    meant = STOP_REASONS.get(word, StopReason.END_TURN)
-    if meant in (StopReason.END_TURN, StopReason.TOOL_USE):
-        meant = StopReason.TOOL_USE if called else StopReason.END_TURN
-    return finish_word(meant)
+    """Why a choice ended, in its server's words, whether they fit what was said or not; if there are none, in ours."""
+    if finish_of(choice, ledger):
+        return str(choice["finish_reason"])
+    ledger.record(STAGE, "finish_reason", "mended", "none was told")
+    return finish_word(StopReason.TOOL_USE if called else StopReason.END_TURN)
 
 
-def _counted(usage: Json) -> Json:
-    """Counts that add up: those that do stay as they are."""
+def _counted(usage: Json, ledger: Ledger) -> Json:
+    """Counts that add up: those that do stay as they are; of others it is recorded."""
     counts = usage_object(usage_of(usage))
     details = {name: value for name, value in counts.items() if isinstance(value, dict)}
     told = {name: _object(usage.get(name)) for name in details}
     odd = any(usage.get(name) != count for name, count in counts.items() if name not in details) or any(
         told[name].get(part) not in (None, 0, count) for name, value in details.items() for part, count in value.items()
     )
-    return {**usage, **counts, **{name: {**told[name], **details[name]} for name in details}} if odd else usage
+    if not odd:
+        return usage
+    ledger.record(STAGE, "usage", "translated", "its counts do not add up")
+    return {**usage, **counts, **{name: {**told[name], **details[name]} for name in details}}
 
 
 def roll(
@@ -154,7 +154,7 @@ def roll(
     usage = whole.pop("usage", None)
     told = [_closed(place, choice, ledger) for place, choice in sorted(choices.items())]
     named = _named({**whole, "object": "chat.completion"}, facts.model, clock)
-    return {**named, "choices": told, **({"usage": _counted(usage)} if isinstance(usage, dict) else {})}
+    return {**named, "choices": told, **({"usage": _counted(usage, ledger)} if isinstance(usage, dict) else {})}
 
 
 def _add(choices: dict[int, Json], more: Json) -> None:
@@ -182,8 +182,6 @@ def _closed(place: int, choice: Json, ledger: Ledger) -> Json:
     finish = _finish(told, ledger, called=bool(entries_in(message)))
     if message.get("tool_calls"):
         message["tool_calls"] = [*map(_call, entries_in(message))]
-    elif message.get("function_call"):
-        finish = told.get("finish_reason") or finish
     return {"index": place, **told, "message": message, "finish_reason": finish}
 
 

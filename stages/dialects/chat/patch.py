@@ -23,6 +23,7 @@ from pipeline.events import (
 )
 from pipeline.freeform import Unwrapped, Wrapped
 from pipeline.jsontext import loads
+from pipeline.ledger import Ledger
 from pipeline.logprobs import scores_in
 from stages.dialects.chat.content import REASONING, detailed_reasoning, said_of
 from stages.dialects.chat.normalize import FIRST_CHOICE
@@ -69,9 +70,13 @@ class Spot:
             return [None] if self.delta.get("function_call") or entries else []
         return [_number(entry.get("index")) for entry in entries if isinstance(entry, dict)]
 
-    def silence(self, respoken: bool) -> Json:
+    def silence(self, respoken: bool, ledger: Ledger) -> Json:
         """What is said of the tokens of a text that was changed, which would tell what they were: nothing."""
-        return {"logprobs": None} if respoken and "logprobs" in self.choice else {}
+        if not respoken or "logprobs" not in self.choice:
+            return {}
+        if self.choice["logprobs"]:
+            ledger.record("chat.patch", "logprobs", "dropped", "the text that they tell of was changed")
+        return {"logprobs": None}
 
     def holding(self, delta: Mapping[str, Any], **members: Any) -> Json:
         """The chunk's choices with another delta, and other members beside it."""

@@ -160,6 +160,10 @@ class ChatReturner:
                 return self._patched(frame, said, spot, events)
         return [written for event in events for written in self._anew(event, frame)]
 
+    def another(self, frame: Origin, start: BlockStart) -> Sequence[Frame]:
+        """Chat does not tell where a text begins."""
+        return ()
+
     def failed(self, error: StreamError) -> Sequence[Frame]:
         """An error object, which nothing follows: what is open stays open, and no client runs it."""
         self._over = True
@@ -216,7 +220,9 @@ class ChatReturner:
         if delta == spot.delta and not renamed:
             return self._held(frame, spot)
         self._changed = True
-        return self._held(_frame({**said, **renamed, **spot.holding(delta, **spot.silence(respoken))}), spot)
+        return self._held(
+            _frame({**said, **renamed, **spot.holding(delta, **spot.silence(respoken, self.ledger))}), spot
+        )
 
     def _anew(self, event: Event, frame: Origin | None) -> Sequence[Frame]:
         """An event that no frame made, or that is not to be told by its frame."""

@@ -3,7 +3,7 @@
 import re
 from typing import Any
 
-from pipeline.change import Change, patched
+from pipeline.change import Change, Piece, patched
 from pipeline.dialect import RequestFacts
 from pipeline.errors import UpstreamError
 from pipeline.events import StopReason, ToolKind, Usage
@@ -48,13 +48,20 @@ def patch(change: Change, *, facts: RequestFacts, ledger: Ledger, limits: Limits
     counts = [_count(block, facts, limits) for block in blocks]
     content = []
     for piece in change.pieces(counts):
-        if piece.at is None:
+        if piece.at is None and piece.of is not None:
+            content.append(_patched(blocks[piece.of], piece, ledger))
+        elif piece.at is None:
             content += [block for one in piece.now if (block := _block(one, ledger)) is not None]
         elif piece.now == piece.was:
             content.append(blocks[piece.at])
         else:
-            content.append(patched(blocks[piece.at], *(_block(one, ledger) or {} for (one,) in (piece.was, piece.now))))
+            content.append(_patched(blocks[piece.at], piece, ledger))
     return {**patched(body, _about(change.was), _about(change.now)), "content": content}
+
+
+def _patched(block: dict[str, Any], piece: Piece, ledger: Ledger) -> dict[str, Any]:
+    """A block with what was changed in it."""
+    return patched(block, *(_block(one, ledger) or {} for (one,) in (piece.was, piece.now)))
 
 
 def _count(block: Any, facts: RequestFacts, limits: Limits) -> int:

@@ -39,7 +39,7 @@ def unroll(body: bytes, *, facts: RequestFacts, ledger: Ledger) -> list[Frame]:
     begun |= {"content": [], "stop_reason": None, "stop_sequence": None, "usage": usage}
     told: list[Json] = [{"type": "message_start", "message": begun}]
     stopped = _stopped(said, blocks, ledger)
-    cut = stopped["stop_reason"] in CUTTING
+    cut = STOP_REASONS.get(stopped["stop_reason"]) in CUTTING
     for place, block in enumerate(block for block in blocks if block.get("type") != "text" or block.get("text")):
         told += ({**event, "index": place} for event in _told(block, cut=cut))
     delta = {name: said[name] for name in STOPPED if name in said} | stopped
@@ -72,17 +72,13 @@ def _told(block: Json, *, cut: bool) -> Iterator[Json]:
 
 
 def _stopped(said: Mapping[str, Any], blocks: Iterable[Json], ledger: Ledger) -> Json:
-    """Why it ended, in the dialect's own words; a call is told of if there is one."""
+    """Why it ended, in its server's words, whether they fit what was said or not; if there are none, in ours."""
     word, sequence = said.get("stop_reason"), said.get("stop_sequence")
-    reason = STOP_REASONS.get(word) if isinstance(word, str) else None
-    if reason is None:
-        ledger.record("messages.forms", "stop_reason", "translated", "an unknown one, or none, ends the turn")
-        reason = StopReason.END_TURN
-    if reason in (StopReason.END_TURN, StopReason.TOOL_USE):
+    if not isinstance(word, str) or not word:
+        ledger.record("messages.forms", "stop_reason", "mended", "none was told")
         called = any(block.get("type") == "tool_use" for block in blocks)
-        reason = StopReason.TOOL_USE if called else StopReason.END_TURN
-    named = reason is StopReason.STOP_SEQUENCE and isinstance(sequence, str)
-    return {"stop_reason": reason, "stop_sequence": sequence if named else None}
+        word = StopReason.TOOL_USE if called else StopReason.END_TURN
+    return {"stop_reason": word, "stop_sequence": sequence}
 
 
 @define
@@ -118,31 +114,43 @@ class _Block:
         return self.said
 
 
+FRAMED: Final = frozenset({"type", "index", "message", "content_block", "delta", "usage"})
+"""What an event of the dialect has; what else it has stands beside that."""
 ADDING: Final = frozenset(MEMBERS.values())
 """What goes on from delta to delta; of anything else the last counts."""
 
 
-def roll(frames: Iterable[Frame]) -> Json:
-    """The whole answer that a stream makes. A block that begins at a place that is taken is another one."""
+def roll(frames: Iterable[Frame], ledger: Ledger) -> Json:
+    """The whole answer that a stream makes. A block that begins at a place that is taken is another one.
+
+    What stands beside a message, or a block, in an event stands in it. What an event of another kind tells is lost.
+    """
     message: Json = {}
     blocks: list[_Block] = []
     places: dict[int, _Block] = {}
     for frame in frames:
         said = said_in(frame)
         kind, place = said.get("type") or frame.name.decode("utf-8", "replace"), said.get("index")
+        beside = {name: value for name, value in said.items() if name not in FRAMED}
         if kind == "message_start":
+            _tell(message, beside)
             _tell(message, object_of(said.get("message")))
         elif kind == START and isinstance(place, int):
-            blocks.append(_Block({**object_of(said.get("content_block"))}))
+            blocks.append(_Block({**beside, **object_of(said.get("content_block"))}))
             places[place] = blocks[-1]
-        elif kind == DELTA and isinstance(place, int) and place in places:
+        elif kind in (DELTA, STOP) and isinstance(place, int) and place in places:
+            places[place].said |= {name: value for name, value in beside.items() if name not in places[place].said}
             places[place].add(object_of(said.get("delta")))
+        elif kind == "message_stop":
+            _tell(message, beside)
         elif kind == TOLD:
-            _tell(message, {name: value for name, value in said.items() if name not in ("type", "delta", "usage")})
+            _tell(message, beside)
             _tell(message, object_of(said.get("delta")))
             usage = {**object_of(message.get("usage"))}
             _tell(usage, object_of(said.get("usage")))
             message["usage"] = usage
+        elif kind != "ping" and said:
+            ledger.record("messages.forms", str(kind)[:64], "dropped", "a whole answer has no place for it")
     return {**message, "content": [block.whole() for block in blocks]}
 
 

@@ -8,6 +8,7 @@ from attrs import define, field
 from pipeline.events import (
     AnnotationDelta,
     ArgumentsDelta,
+    BlockDelta,
     BlockStart,
     BlockStop,
     Carry,
@@ -24,6 +25,7 @@ from pipeline.events import (
     StreamError,
     TextDelta,
     ToolUseBlock,
+    moved,
 )
 from pipeline.jsontext import dumps, loads
 from pipeline.ledger import Ledger
@@ -113,11 +115,21 @@ class MessagesReturner:
     def changed(self, frame: Origin | None, events: Sequence[Event]) -> Sequence[Frame]:
         """What is left of a frame is written with its other members, what no frame made is written anew."""
         said = {} if frame is None else said_in(frame)
-        patched = self._patched(said, events)
+        patched = self._patched(said, events, () if frame is None else frame.made)
         if patched is not None:
             return patched
         self._moved = True
         return [written for event in events for written in self._anew(event)]
+
+    def another(self, frame: Origin, start: BlockStart) -> Sequence[Frame]:
+        """It begins as the server's did, at the next place, with nothing said yet: what is said is told behind it."""
+        self._moved = True
+        said = said_in(frame)
+        block = object_of(said.get("content_block"))
+        if said.get("type") != START or block.get("type") != "text":
+            return self._opened(start)
+        bare = {name: [] if isinstance(value, list) and name == "citations" else value for name, value in block.items()}
+        return self._start({**said, "content_block": bare}, start, [start]) or self._opened(start)
 
     def failed(self, error: StreamError) -> Sequence[Frame]:
         """What is open is closed, but for a call: that one was cut, and a client would run it."""
@@ -148,7 +160,7 @@ class MessagesReturner:
             if isinstance(event, BlockStart):
                 self._known[event.index] = place
 
-    def _patched(self, said: dict[str, Any], events: Sequence[Event]) -> Sequence[Frame] | None:
+    def _patched(self, said: dict[str, Any], events: Sequence[Event], made: Sequence[Event]) -> Sequence[Frame] | None:
         """The frame with what was changed in it; None if it cannot hold that."""
         kind, first = said.get("type"), events[0]
         if kind == "message_start" and isinstance(first, MessageStart):
@@ -161,10 +173,16 @@ class MessagesReturner:
             if isinstance(delta, dict) and delta.get("type") == KINDS.get(type(first)) and place is not None:
                 delta = {**delta, MEMBERS[delta["type"]]: _text(first)}
                 return (framed({**said, "index": place, "delta": delta}),)
+            came = made[0] if len(made) == 1 else None
+            if place is not None and isinstance(came, BlockDelta) and moved(came, _index(first)) == first:
+                return (framed({**said, "index": place}),)
+        elif kind == STOP and isinstance(first, BlockStop) and (place := self._place(first)) is not None:
+            del self._open[place]
+            return (framed({**said, "index": place}),)
         elif kind == START and isinstance(first, BlockStart) and isinstance(said.get("content_block"), dict):
             return self._start(said, first, events)
         elif kind == "message_stop" and isinstance(events[-1], MessageStop):
-            return self._stop(said, events)
+            return self._stop(said, events, made)
         return None
 
     def _start(self, said: dict[str, Any], begun: BlockStart, events: Sequence[Event]) -> Sequence[Frame] | None:
@@ -178,28 +196,29 @@ class MessagesReturner:
         place = self._begin(said.get("index"), said, events)
         return None if place is None else (framed({**said, "index": place, "content_block": block}),)
 
-    def _stop(self, said: dict[str, Any], events: Sequence[Event]) -> Sequence[Frame]:
+    def _stop(self, said: dict[str, Any], events: Sequence[Event], made: Sequence[Event]) -> Sequence[Frame]:
         """The end of the message, with what was told of it before."""
         self._over = True
         before = [written for event in events[:-2] for written in self._anew(event)]
         told: list[Frame] = self._end()
         for ended in events[-2:-1]:
             if isinstance(ended, MessageDelta):
-                told = self._retold(ended, told)
+                was = next((event for event in made if isinstance(event, MessageDelta)), None)
+                told = self._retold(ended, told, counted=was is None or was.usage != ended.usage)
         return [*before, *told, framed(said)]
 
-    def _retold(self, ended: MessageDelta, told: list[Frame]) -> list[Frame]:
-        """What is told of the end, as it is now, in the last frame that told it."""
+    def _retold(self, ended: MessageDelta, told: list[Frame], *, counted: bool = True) -> list[Frame]:
+        """What is told of the end, as it is now, in the last frame that told it. `counted`: so are the counts."""
         anew = told_of(ended)
         at = max((at for at, frame in enumerate(told) if said_in(frame).get("type") == TOLD), default=len(told))
         said = said_in(told[at]) if at < len(told) else {"type": TOLD}
         delta = {**object_of(said.get("delta")), **anew["delta"]}
-        usage = {**object_of(said.get("usage")), **(anew["usage"] if ended.usage else {})}
+        usage = {**object_of(said.get("usage")), **(anew["usage"] if ended.usage and counted else {})}
         return [*told[:at], framed({**said, "delta": delta, "usage": usage or anew["usage"]}), *told[at + 1 :]]
 
     def _place(self, event: Event) -> int | None:
         """Where the block of an event stands, if it is open."""
-        place = self._known.get(getattr(event, "index", -1))
+        place = self._known.get(_index(event))
         return place if place in self._open else None
 
     def _anew(self, event: Event) -> Sequence[Frame]:
@@ -248,6 +267,10 @@ def _delta(event: Event) -> dict[str, Any] | None:
     if isinstance(event, AnnotationDelta) and event.annotation.get("type") in CITATIONS:
         return {"type": CITATION, "citation": event.annotation}
     return None
+
+
+def _index(event: Event) -> int:
+    return int(getattr(event, "index", -1))
 
 
 def _text(event: Event) -> str:

@@ -19,8 +19,12 @@ from stages.dialects.responses.patch import REPEAT
 from stages.dialects.responses.usage import usage_object, usage_of
 from stages.dialects.responses.written import OUTPUT_TEXT, Json, Wire
 
+BESIDE: Final = frozenset({"type", "sequence_number", "response"})
+"""What an event that tells of a response has."""
 AT_THE_END: Final = ("usage", "error", "incomplete_details", "completed_at")
 """What a response that has begun says nothing of yet."""
+DUE: Final = ("parallel_tool_calls", "tool_choice", "tools")
+"""What a response must say of its request, by the SDKs' types."""
 PREFIXES: Final = {"message": "msg", "reasoning": "rs", "function_call": "fc", "custom_tool_call": "ctc"}
 ENDED: Final = ("msg", "fc", "ctc")
 """Those that say whether they have ended."""
@@ -40,10 +44,10 @@ def unroll(body: bytes, *, facts: RequestFacts, ledger: Ledger, clock: Callable[
     """
     said = as_written(body)
     base = _whole(said, facts, clock)
-    untold: Json = {name: None for name in AT_THE_END if name in base}
+    untold: Json = dict.fromkeys(name for name in AT_THE_END if name in base)
     begun = base | untold | {"status": "in_progress", "output": []}
     begun.pop(REPEAT, None)
-    unrolled = _Unrolled()
+    unrolled = _Unrolled(ledger)
     for kind in ("response.created", "response.in_progress"):
         unrolled.write(kind, {"response": begun})
     items = said.get("output")
@@ -53,15 +57,16 @@ def unroll(body: bytes, *, facts: RequestFacts, ledger: Ledger, clock: Callable[
     if status not in (COMPLETED, INCOMPLETE):
         status = COMPLETED
         ledger.record("responses.forms", "status", "translated", "an answer of any other status ends the turn")
-    usage = {"usage": _counted(base["usage"])} if isinstance(base["usage"], dict) else {}
+    usage = {"usage": _counted(base["usage"])} if isinstance(base.get("usage"), dict) else {}
     unrolled.write(f"response.{status}", {"response": {**base, "status": status, "output": output, **usage}})
     return unrolled.frames
 
 
 def _whole(said: Json, facts: RequestFacts, clock: Callable[[], float]) -> Json:
-    """A response with all that it must have."""
+    """A response with all that it must have, and no more."""
     made: Json = {"id": f"resp_{secrets.token_hex(16)}", "object": "response", "created_at": int(clock())}
-    due = {**made, "model": facts.model, **UNASKED, **facts.echo, **dict.fromkeys(AT_THE_END[:3])}
+    asked = {name: facts.echo.get(name, UNASKED[name]) for name in DUE}
+    due = {**made, "model": facts.model, **asked}
     return {**due, **{name: value for name, value in said.items() if value is not None or due.get(name) is None}}
 
 
@@ -69,6 +74,7 @@ def _whole(said: Json, facts: RequestFacts, clock: Callable[[], float]) -> Json:
 class _Unrolled:
     """A response while it is told."""
 
+    ledger: Ledger
     frames: list[Frame] = field(factory=list)
     _wire: Wire = field(factory=Wire)
     _place: int = 0
@@ -106,9 +112,15 @@ class _Unrolled:
         """An item with an id of its own; what speaks or is called has ended."""
         prefix, name = PREFIXES.get(str(said.get("type")), "item"), said.get("id")
         if not isinstance(name, str) or not name or name in self._ids:
+            if name:
+                self.ledger.record("responses.forms", "output[].id", "renamed", "another item has it, or it is none")
             name = f"{prefix}_{secrets.token_hex(16)}"
         self._ids.add(name)
         ended = {"status": COMPLETED} if prefix in ENDED and said.get("status") != INCOMPLETE else {}
+        if ended and said.get("status", COMPLETED) != COMPLETED:
+            self.ledger.record(
+                "responses.forms", "output[].status", "translated", "the answer has ended, and its items"
+            )
         return {**said, "id": name, **ended}
 
     def _part(self, part: Json, where: Json) -> None:
@@ -154,10 +166,12 @@ def _counted(usage: Json) -> Json:
     return {**counts, **told}
 
 
-def roll(frames: Iterable[Frame], *, facts: RequestFacts, clock: Callable[[], float] = time.time) -> Json:
+def roll(
+    frames: Iterable[Frame], *, facts: RequestFacts, ledger: Ledger, clock: Callable[[], float] = time.time
+) -> Json:
     """The whole response that a stream makes: as its events told it last. What it leaves out was told item by item.
 
-    What it must have and lacks is made.
+    What it must have and lacks is made. What stands beside it in its events is lost.
     """
     response: Json = {}
     items: dict[int, Json] = {}
@@ -171,6 +185,8 @@ def roll(frames: Iterable[Frame], *, facts: RequestFacts, clock: Callable[[], fl
         if isinstance(told, dict) and (kind in LIFE or kind in TERMINALS or told is said):
             response |= told
             response["status"] = told.get("status") or TERMINALS.get(kind)
+            for name in sorted(said.keys() - BESIDE) if told is not said else ():
+                ledger.record("responses.forms", name[:64], "dropped", "it stands beside the response")
     usage = {"usage": _counted(response["usage"])} if isinstance(response.get("usage"), dict) else {}
     output = response.get("output") or output_of([*items.items()])
     return {**_whole(response, facts, clock), "output": output, **usage}

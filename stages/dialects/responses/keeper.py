@@ -1,11 +1,12 @@
 """The items of the server's in a Responses stream that goes back: where each is, and what was told of it."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from attrs import define, field
 
 from pipeline.events import (
+    AnnotationDelta,
     ArgumentsDelta,
     BlockStart,
     BlockStop,
@@ -16,6 +17,7 @@ from pipeline.events import (
     ToolUseBlock,
 )
 from pipeline.ledger import Ledger
+from pipeline.logprobs import scores_in
 from stages.dialects.responses.kept import (
     DELTA,
     DONE,
@@ -23,6 +25,9 @@ from stages.dialects.responses.kept import (
     OF_PARTS,
     PART,
     PART_DONE,
+    PLACES,
+    STAGE,
+    UNTRUE,
     Kept,
     Text,
     output_of,
@@ -32,7 +37,6 @@ from stages.dialects.responses.kept import (
 from stages.dialects.responses.opaque import JOINT
 from stages.dialects.responses.written import ARGUMENTS, INPUT, OUTPUT_TEXT, RAW, REFUSAL, SUMMARY, Json, Words
 
-STAGE: Final = "ResponsesReturner"
 ADDED: Final = "response.output_item.added"
 ITEM_DONE: Final = "response.output_item.done"
 
@@ -165,14 +169,14 @@ class Keeper:
             return back
         was, now = spoken(made), spoken(events)
         if step == DELTA:
-            return {**back, **_more(text, said, was, now)}
+            return {**back, **_more(text, said, was, now, self.ledger)}
         text.changed = text.changed or was != now
         text.closed = text.closed or step == PART_DONE or text.announced is None
         rest = now if text.pieces else now.removeprefix(JOINT)
         if step == PART_DONE:
-            return {**back, "part": restated_part(text, part, rest, doubted=self.missed)}
+            return {**back, "part": restated_part(text, part, rest, self.ledger, doubted=self.missed)}
         names = {name: value for name, value in kept.names.items() if name in said}
-        return {**restated_part(text, back, rest, doubted=self.missed), **names}
+        return {**restated_part(text, back, rest, self.ledger, doubted=self.missed), **names}
 
     def _item_done(self, said: Json, made: Sequence[Event], events: Sequence[Event]) -> Json | None:
         item = _object(said.get("item"))
@@ -185,8 +189,17 @@ class Keeper:
         if rest != spoken(made):
             for text in [*kept.texts.values()][-1:]:
                 text.changed = True
-        kept.final = kept.restated(item, rest, doubted=self.missed)
+        kept.final = kept.restated(item, rest, self.ledger, doubted=self.missed)
         return {**back, "item": kept.final}
+
+    def _lose(self, item: Json, told: Sequence[Json]) -> None:
+        """What the server tells of an item at its end came too late for those that had ended before: it is lost, if
+        none of what was `told` of its text has it."""
+        late = {name for name in item if not any(name in one for one in told)}
+        parts = [part for one in told for part in _parts(one)]
+        late |= {name for one in _parts(item) for name in one if one[name] and not any(map(_has(name), parts))}
+        for name in sorted(late):
+            self.ledger.record(STAGE, name[:64], "dropped", "its item had ended")
 
     def output(self, told: Sequence[Any], new: Mapping[int, Json], *, retold: bool) -> list[Any]:
         """The output of the response, as it was really told, with the items that are `new`.
@@ -200,13 +213,15 @@ class Keeper:
             if kept is None and not retold:
                 out[self.next + at] = item
             elif kept is not None and not kept.gone:
-                out[kept.place] = kept.final or kept.restated(item, "", doubted=self.missed)
+                if kept.ended and kept.final is not None:
+                    self._lose(_object(item), [kept.final, *new.values()])
+                out[kept.place] = kept.final or kept.restated(item, "", self.ledger, doubted=self.missed)
         if new and not told:
             out |= self.finals
         return output_of([*{**out, **new}.items()])
 
 
-def _more(text: Text, said: Json, was: str, now: str) -> Json:
+def _more(text: Text, said: Json, was: str, now: str, ledger: Ledger) -> Json:
     """What is told of a delta, of which note is taken; that two parts are joined is not told."""
     told = _string(said.get("delta"))
     if now == was:
@@ -216,7 +231,7 @@ def _more(text: Text, said: Json, was: str, now: str) -> Json:
     new = now.removeprefix(joint)
     text.pieces.append(new)
     text.changed = True
-    return {"delta": new, **silent(said)}
+    return {"delta": new, **silent(said, ledger)}
 
 
 def spot_of(kept: Kept, event: Event) -> Json:
@@ -243,9 +258,30 @@ def spoken(events: Iterable[Event]) -> str:
     return "".join(event.text for event in events if isinstance(event, TEXTS))
 
 
+def honest(made: Sequence[Event], events: Sequence[Event], ledger: Ledger) -> Sequence[Event]:
+    """What is left of a frame's events `made`, without what they say of the tokens of its text, if that was changed."""
+    if spoken(made) == spoken(events):
+        return events
+    left = [event for event in events if not (isinstance(event, AnnotationDelta) and scores_in(event.annotation))]
+    if len(left) < len(events):
+        ledger.record(STAGE, *UNTRUE)
+    return left
+
+
 def _call(events: Iterable[Event]) -> ToolUseBlock | None:
     blocks = (event.block for event in events if isinstance(event, BlockStart))
     return next((block for block in blocks if isinstance(block, ToolUseBlock)), None)
+
+
+def _has(name: str) -> Callable[[Json], bool]:
+    """Whether a part has a member that says something, if an empty one would be of ours."""
+    return lambda part: bool(part.get(name)) if name in OUTPUT_TEXT.empty else name in part
+
+
+def _parts(item: Json) -> Iterator[Json]:
+    """The parts of an item."""
+    for parts in map(item.get, PLACES):
+        yield from (part for part in (parts if isinstance(parts, list) else ()) if isinstance(part, dict))
 
 
 def _string(value: Any) -> str:

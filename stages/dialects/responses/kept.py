@@ -1,5 +1,6 @@
 """The items of a Responses stream as the client was told them, so that what repeats them can be restated."""
 
+import secrets
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
@@ -8,6 +9,7 @@ from attrs import define, field
 from pipeline.change import reparted
 from pipeline.events import BlockDelta, BlockStart, BlockStop, Event, Frame
 from pipeline.jsontext import dumps, loads, whole_text
+from pipeline.ledger import Ledger
 from pipeline.message import Content, Message, disassemble
 from stages.dialects.responses.encode import ResponsesEncoder
 from stages.dialects.responses.written import (
@@ -21,7 +23,11 @@ from stages.dialects.responses.written import (
     Words,
     Written,
     WrittenCall,
+    WrittenParts,
 )
+
+STAGE: Final = "ResponsesReturner"
+UNTRUE: Final = ("logprobs", "dropped", "the text that they tell of was changed")
 
 DELTA, DONE, PART, PART_DONE = "delta", "done", "part", "part done"
 """What an event tells of a text."""
@@ -44,6 +50,9 @@ EVENTS: Final[dict[str, tuple[str, Words | None]]] = {
 
 PLACES: Final = ("content", "summary")
 """Where an item's parts stand."""
+
+ITEM: Final[Json] = {"id": "", "type": "message", "role": "assistant"}
+"""What every message has beside its parts."""
 
 Key = tuple[str, int]
 
@@ -108,7 +117,7 @@ class Kept:
         key = (member, place if isinstance(place, int) else 0)
         return self.texts.setdefault(key, Text(words))
 
-    def restated(self, item: Mapping[str, Any], rest: str, *, doubted: bool) -> Json:
+    def restated(self, item: Mapping[str, Any], rest: str, ledger: Ledger, *, doubted: bool) -> Json:
         """The item as the server tells it at its end, with what was really told of its texts, and its names."""
         told: Json = {**item, **{name: value for name, value in self.names.items() if name in item}}
         for (member, at), text in self.texts.items():
@@ -117,7 +126,8 @@ class Kept:
                     told[text.words.member] = text.whole(whole, rest, doubted=doubted)
             elif isinstance(parts := told.get(member), list) and at < len(parts):
                 told[member] = [*parts]
-                told[member][at] = restated_part(text, parts[at], rest if len(parts) == 1 else "", doubted=doubted)
+                more = rest if len(parts) == 1 else ""
+                told[member][at] = restated_part(text, parts[at], more, ledger, doubted=doubted)
         return told
 
     def whole(self, status: str) -> Json:
@@ -153,6 +163,8 @@ class NewItems(ResponsesEncoder):
     """Items that no frame brought, at the places and under the numbers that are next."""
 
     _due: int = field(init=False, default=0)
+    _taken: set[str] = field(init=False, factory=set)
+    """The ids of the server's that they have."""
 
     def adopt(self, response: Mapping[str, Any]) -> None:
         """They are of this response."""
@@ -162,6 +174,26 @@ class NewItems(ResponsesEncoder):
         """The frames of an event."""
         self._wire.sequence, self._due = number, place
         return [*self.receive([event])]
+
+    def another(self, start: BlockStart, item: Mapping[str, Any], part: Mapping[str, Any]) -> None:
+        """A message begins that holds text of an item of the server's: it has all that this has beside its text, and
+        its id, if that is free."""
+        beside = {name: value for name, value in item.items() if name not in (*PLACES, "status")}
+        name = beside.get("id")
+        if not isinstance(name, str) or not name or name in self._taken:
+            name = self._id("msg")
+        self._taken.add(name)
+        said = {**ITEM, **beside, "id": name}
+        self._blocks[start.index] = WrittenParts(self._wire, -1, name, said, "content", unknown_in(part))
+
+    def tell(self, index: int, item: Mapping[str, Any]) -> None:
+        """What the server tells at its end of the item whose text one of them holds."""
+        written, parts = self._blocks.get(index), item.get("content")
+        if isinstance(written, WrittenParts) and written.has_status:
+            known = {*written.item, *PLACES, "status"}
+            written.item |= {name: value for name, value in item.items() if name not in known}
+            if isinstance(parts, list) and parts and isinstance(parts[-1], dict):
+                written.beside = {**unknown_in(parts[-1]), **written.beside}
 
     def cut(self, number: int, place: int) -> list[Frame]:
         """The ends of those that are open, but for calls."""
@@ -173,11 +205,16 @@ class NewItems(ResponsesEncoder):
         self._blocks.clear()
         return out
 
-    def whole(self, contents: Sequence[Content]) -> list[Json]:
-        """Items that hold these contents, told whole."""
+    def whole(self, contents: Sequence[Content], of: Mapping[str, Any] | None = None) -> list[Json]:
+        """Items that hold these contents, told whole. `of`: the item of the server's that they hold text of."""
         known = len(self._items)
-        blocks = disassemble(Message("", "", tuple(contents)))
-        self.receive([event for event in blocks if isinstance(event, BlockStart | BlockDelta | BlockStop)])
+        for event in disassemble(Message("", "", tuple(contents))):
+            if of is not None and isinstance(event, BlockStart):
+                parts = of.get("content")
+                part = parts[-1] if isinstance(parts, list) and parts and isinstance(parts[-1], dict) else {}
+                self.another(event, {**of, "id": None}, part)
+            elif isinstance(event, BlockStart | BlockDelta | BlockStop):
+                self.receive([event])
         return [item.final for item in self._items[known:] if item.final is not None]
 
     @property
@@ -198,8 +235,8 @@ class NewItems(ResponsesEncoder):
         return index in self._blocks
 
     def _id(self, prefix: str) -> str:
-        """An id that no item of the server's has, even if its ids are made as ours are."""
-        return f"{ResponsesEncoder._id(self, prefix)}_new"
+        """An id that no item of the server's has, even if its ids are made as ours are, by another hop of ours."""
+        return f"{prefix}_{secrets.token_hex(16)}"
 
     def _place(self, item: Written) -> None:
         if item.place < 0:
@@ -213,15 +250,15 @@ def text_part(text: Text) -> Json:
     return {**(text.announced or {"type": words.type, **words.empty}), words.member: text.text}
 
 
-def restated_part(text: Text, part: Any, rest: str, *, doubted: bool) -> Any:
+def restated_part(text: Text, part: Any, rest: str, ledger: Ledger, *, doubted: bool) -> Any:
     """A part as it was really told; what is said of its tokens goes with a text that was changed."""
     if not isinstance(part, dict) or not isinstance(told := part.get(text.words.member), str):
         return part
     whole = text.whole(told, rest, doubted=doubted)
-    return part if whole == told else {**part, text.words.member: whole, **silent(part)}
+    return part if whole == told else {**part, text.words.member: whole, **silent(part, ledger)}
 
 
-def respoken(parts: Sequence[Any], words: Words, text: str, joint: str = "") -> list[Any]:
+def respoken(parts: Sequence[Any], words: Words, text: str, ledger: Ledger, joint: str = "") -> list[Any]:
     """The parts of an item with another text in those of a kind; one that says nothing any more is left out."""
     spoken = [at for at, part in enumerate(parts) if isinstance(part, dict) and isinstance(part.get(words.member), str)]
     new = dict(zip(spoken, reparted([parts[at][words.member] for at in spoken], text, joint), strict=True))
@@ -230,13 +267,22 @@ def respoken(parts: Sequence[Any], words: Words, text: str, joint: str = "") -> 
         if at not in new:
             out.append(part)
         elif (now := new[at]) is not None:
-            out.append(restated_part(Text(words, pieces=[now], changed=True), part, "", doubted=False))
+            out.append(restated_part(Text(words, pieces=[now], changed=True), part, "", ledger, doubted=False))
     return out
 
 
-def silent(said: Mapping[str, Any]) -> Json:
+def unknown_in(part: Mapping[str, Any]) -> Json:
+    """What a part has beside what we write in every part."""
+    known = ("type", OUTPUT_TEXT.member, REFUSAL.member, *OUTPUT_TEXT.empty)
+    return {name: value for name, value in part.items() if name not in known}
+
+
+def silent(said: Mapping[str, Any], ledger: Ledger) -> Json:
     """What is said of the tokens of a text that was changed: nothing."""
-    return {"logprobs": []} if said.get("logprobs") else {}
+    if not said.get("logprobs"):
+        return {}
+    ledger.record(STAGE, *UNTRUE)
+    return {"logprobs": []}
 
 
 def said_in(frame: Frame) -> Json:

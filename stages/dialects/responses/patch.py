@@ -3,6 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from attrs import evolve
+
 from pipeline.change import Change, patched
 from pipeline.dialect import RequestFacts
 from pipeline.events import MessageDelta, MessageStart, StopReason
@@ -13,7 +15,7 @@ from pipeline.logprobs import scores_in
 from pipeline.message import Content, Message, Reasoning, Refusal, Text, ToolUse, assemble
 from stages.dialects.responses.calls import MEMBERS
 from stages.dialects.responses.encode import INCOMPLETE
-from stages.dialects.responses.kept import NewItems, respoken
+from stages.dialects.responses.kept import STAGE, UNTRUE, NewItems, respoken
 from stages.dialects.responses.normalize import ResponsesNormalizer
 from stages.dialects.responses.opaque import JOINT, parts_of
 from stages.dialects.responses.usage import usage_object
@@ -35,7 +37,12 @@ def patch(change: Change, *, facts: RequestFacts, ledger: Ledger, limits: Limits
     for piece in change.pieces(counts):
         item = None if piece.at is None else items[piece.at]
         if piece.now != piece.was:
-            output += new.whole(piece.now) if item is None else _patched_item(item, piece.was, piece.now, new)
+            if item is not None:
+                output += _patched_item(item, piece.was, piece.now, new)
+            elif piece.of is None:
+                output += new.whole(piece.now)
+            else:
+                output += new.whole([_honest(content, ledger) for content in piece.now], items[piece.of])
         else:
             output.append(item)
     was, now = change.was, change.now
@@ -85,11 +92,11 @@ def _patched_item(item: Json, was: Sequence[Content], now: Sequence[Content], ne
     if isinstance(before, ToolUse) and isinstance(after, ToolUse):
         return [_recalled(item, before, after)]
     if isinstance(before, Text | Refusal):
-        return [_respoken(item, was, now)]
+        return [_respoken(item, was, now, new.ledger)]
     if isinstance(before, Reasoning) and isinstance(after, Reasoning) and before.signature == after.signature:
         raw = any(parts_of(item)["content"])
         member, words = ("content", RAW) if raw else ("summary", SUMMARY)
-        return [{**item, member: respoken(item[member], words, after.text, JOINT)}]
+        return [{**item, member: respoken(item[member], words, after.text, new.ledger, JOINT)}]
     return new.whole(now)
 
 
@@ -104,18 +111,26 @@ def _recalled(item: Json, was: ToolUse, now: ToolUse) -> Json:
     return {**item, **{name: after for name, before, after in told if after != before}}
 
 
-def _respoken(item: Json, was: Sequence[Content], now: Sequence[Content]) -> Json:
+def _respoken(item: Json, was: Sequence[Content], now: Sequence[Content], ledger: Ledger) -> Json:
     """A message with what was changed in its texts, and in the notes on them."""
     texts = {type(content): content.text for content in now if isinstance(content, Text | Refusal)}
     if isinstance(item["content"], str):
         return {**item, "content": "".join(texts.values())}
-    parts = respoken(item["content"], OUTPUT_TEXT, texts.get(Text, ""))
-    parts = respoken(parts, REFUSAL, texts.get(Refusal, ""))
+    parts = respoken(item["content"], OUTPUT_TEXT, texts.get(Text, ""), ledger)
+    parts = respoken(parts, REFUSAL, texts.get(Refusal, ""), ledger)
     if (notes := _notes(now)) != _notes(was):
         for at, part in enumerate(parts):
             if isinstance(part, dict) and OUTPUT_TEXT.member in part:
                 parts[at], notes = {**part, "annotations": notes}, []
     return {**item, "content": parts}
+
+
+def _honest(content: Content, ledger: Ledger) -> Content:
+    """A text that was cut from another, without what is said of the tokens of that."""
+    if not isinstance(content, Text) or not any(map(scores_in, content.annotations)):
+        return content
+    ledger.record(STAGE, *UNTRUE)
+    return evolve(content, annotations=tuple(note for note in content.annotations if not scores_in(note)))
 
 
 def _notes(contents: Sequence[Content]) -> list[Mapping[str, Any]]:

@@ -24,7 +24,7 @@ from pipeline.jsontext import dumps
 from pipeline.ledger import Ledger
 from pipeline.message import final_usage
 from stages.dialects.responses.errors import failed_error
-from stages.dialects.responses.keeper import ADDED, ITEM_DONE, TEXTS, WORDS, Keeper, spoken, spot_of
+from stages.dialects.responses.keeper import ADDED, ITEM_DONE, TEXTS, WORDS, Keeper, honest, spoken, spot_of
 from stages.dialects.responses.kept import (
     DELTA,
     EVENTS,
@@ -125,7 +125,7 @@ class ResponsesReturner:
         if frame is None or not said:
             return [written for event in events for written in self._anew(event)]
         out: list[Frame] = []
-        left = [event for event in events if not self._put(event, said, out)]
+        left = [event for event in honest(frame.made, events, self.ledger) if not self._put(event, said, out)]
         kind, known = said.get("type"), self._keeper.of(said) is not None
         if not left:
             self._retold = self._retold or (kind == ITEM_DONE and not known)
@@ -141,6 +141,31 @@ class ResponsesReturner:
             self._retold = self._retold or whole
             return [*out, *(written for event in left for written in self._anew(event))]
         return [*out, *self._back(frame, said, self._told(said, frame.made, left))]
+
+    def another(self, frame: Origin, start: BlockStart) -> Sequence[Frame]:
+        """A message that was announced and has not spoken yet begins here; else the text has a message of its own,
+        which has all that the server's has beside its text."""
+        self._change()
+        said = said_in(frame)
+        out: list[Frame] = []
+        part: Mapping[str, Any] | None = None
+        if self._waiting and self._awaits(said):
+            if self._waiting[0][1].get("type") == ADDED:
+                out = self._let_go()
+            else:
+                part = self._waiting[0][1].get("part")
+                self._leave()
+        kept, item = self._keeper.of(said), said.get("item")
+        if kept is None:
+            self._new.another(start, item if isinstance(item, dict) else {"id": said.get("item_id")}, {})
+        elif kept.ended or kept.gone:
+            part = kept.text_of(said, OUTPUT_TEXT).announced or part
+            self._new.another(start, kept.item if kept.gone else {**kept.item, "id": None}, part or {})
+        else:
+            self._keeper.blocks[start.index] = kept
+            return out
+        self._keeper.moved = True
+        return out
 
     def failed(self, error: StreamError) -> Sequence[Frame]:
         """What is open ends, but for a call: that one was cut, and a client would run it. Then the response failed."""
@@ -184,13 +209,20 @@ class ResponsesReturner:
         mine = self._awaits(said) and said.get("type") != ADDED
         if mine and self._waits(said):
             return []
-        waiting, emptied = self._waiting, self._emptied
-        if emptied and not (mine and spoken(events)):
+        if self._emptied and not (mine and spoken(events)):
             if mine or said.get("type") in (ADDED, *TERMINALS):
-                self._waiting, self._emptied = [], False
-                self._keeper.leave(waiting[0][1])
+                self._leave()
             return []
-        self._waiting, self._emptied = [], False
+        return self._let_go()
+
+    def _leave(self) -> None:
+        """What waits is told nowhere."""
+        waiting, self._waiting, self._emptied = self._waiting, [], False
+        self._keeper.leave(waiting[0][1])
+
+    def _let_go(self) -> list[Frame]:
+        """What waits is told."""
+        waiting, self._waiting, self._emptied = self._waiting, [], False
         return [
             written
             for frame, told, made in waiting
@@ -287,6 +319,12 @@ class ResponsesReturner:
         """Write an event of an item of ours; whether it is one. Its frame's other members are kept, but for where."""
         if isinstance(event, BlockStart) or not self._new.holds(getattr(event, "index", -1)):
             return False
+        if (
+            said.get("type") == ITEM_DONE
+            and isinstance(event, BlockStop)
+            and isinstance(item := said.get("item"), dict)
+        ):
+            self._new.tell(event.index, item)
         written = self._new.put(event, self._number, self._keeper.next)
         self._number, self._keeper.next = self._number + len(written), self._new.next_place
         if written and isinstance(event, TEXTS) and EVENTS.get(str(said.get("type")), ("",))[0] == DELTA:

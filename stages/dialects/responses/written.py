@@ -128,6 +128,8 @@ class WrittenParts(Written):
     """What it has beside its parts and its status."""
     member: str
     """Where its parts stand."""
+    beside: Json = field(factory=dict)
+    """What else its texts have."""
     _words: Words | None = field(init=False, default=None)
     _parts: list[Json] = field(init=False, factory=list)
     _notes: list[Mapping[str, Any]] = field(init=False, factory=list)
@@ -196,14 +198,18 @@ class WrittenParts(Written):
         self._words = words
         where = {**self.where, words.index: len(self._parts)}
         self._speak(words, where)
-        self.wire.write(f"{words.part}.added", {**where, "part": _part(words, "")}, out)
+        self.wire.write(f"{words.part}.added", {**where, "part": self._told(words, "")}, out)
+
+    def _told(self, words: Words, text: str) -> Json:
+        part = {"type": words.type, words.member: text, **words.empty}
+        return part | self.beside if words is OUTPUT_TEXT else part
 
     def _end_part(self, out: list[Frame]) -> None:
         if (words := self._words) is None:
             return
         text = "".join(self._pieces)
         where = {**self.where, words.index: len(self._parts)}
-        part = _part(words, text)
+        part = self._told(words, text)
         pages, self._pages = self._pages, []
         for page in pages:
             self._note({**page, "start_index": 0, "end_index": len(text)}, out)
@@ -284,7 +290,3 @@ class WrittenSearch(Written):
 
 
 SEARCHING: Final = ("in_progress", "searching", "completed")
-
-
-def _part(words: Words, text: str) -> Json:
-    return {"type": words.type, words.member: text, **words.empty}

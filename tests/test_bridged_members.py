@@ -1,0 +1,118 @@
+"""One dialect over itself, in the other form: what stands beside an answer in its frames, and what a failure leaves."""
+
+import json
+from typing import Any
+
+from pipeline.dialect import RequestFacts
+from pipeline.events import Usage
+from pipeline.outcome import Verdict
+from tests.exchange import answered, route
+from tests.lawful import check_law
+from tests.patching import ODD, Json
+from tests.returning import payloads
+from tests.test_bridged import bodies, body_of, stream_of
+
+
+def sse(*items: Any) -> bytes:
+    """A stream of these frames."""
+    kinds = [f"event: {item['type']}\n" if "type" in item else "" for item in items]
+    return b"".join(f"{kind}data: {json.dumps(item)}\n\n".encode() for kind, item in zip(kinds, items, strict=True))
+
+
+def frames_of(name: str) -> list[Json]:
+    return [said for said in payloads(stream_of(name, bodies()[name])[0]) if said != "[DONE]"]
+
+
+def test_what_stands_beside_a_message_or_a_block_in_a_messages_stream_is_in_the_whole_answer() -> None:
+    frames = frames_of("messages")
+    beside = [{**frame, f"beside_{frame['type']}": at} for at, frame in enumerate(frames)]
+    out, outcome = body_of("messages", sse(*beside, {"type": "ping", "odd": 1}))
+    whole = json.loads(out)
+    due = bodies()["messages"]
+    ends = {"beside_message_start": 0, "beside_message_delta": len(frames) - 2, "beside_message_stop": len(frames) - 1}
+    assert {name: value for name, value in whole.items() if name != "content"} == {
+        **{name: value for name, value in due.items() if name != "content"},
+        **ends,
+    }
+    for block, known in zip(whole["content"], due["content"], strict=True):
+        assert known.items() <= block.items()
+        assert {"beside_content_block_start", "beside_content_block_stop"} <= block.keys()
+    assert list(outcome.ledger) == []
+    odd = {"type": "odd", "said": 1}
+    assert [entry.path for entry in body_of("messages", sse(*frames[:3], odd, *frames[3:]))[1].ledger] == ["odd"]
+
+
+def test_what_stands_beside_a_response_in_its_stream_is_recorded() -> None:
+    frames = frames_of("responses")
+    out, outcome = body_of("responses", sse(*frames[:-1], {**frames[-1], "odd": 1}))
+    assert json.loads(out) == bodies()["responses"]
+    assert [entry.path for entry in outcome.ledger] == ["odd"]
+
+
+def test_counts_of_nothing_are_the_upstreams_word_too() -> None:
+    frames = frames_of("responses")
+    for frame in frames:
+        if (frame.get("response") or {}).get("usage"):
+            frame["response"]["usage"] |= {"input_tokens": 0, "total_tokens": 4}
+    out, outcome = body_of("responses", sse(*frames), RequestFacts(stream=False, usage=Usage(input=77)))
+    usage = json.loads(out)["usage"]
+    assert (usage["input_tokens"], usage["total_tokens"], outcome.usage) == (0, 4, Usage(output=4))
+
+
+def gathered(*frames: Json) -> tuple[int, Json, list[str]]:
+    """What a Responses client that wants a whole answer gets of a stream, and what of it was lost."""
+    exchange = route("responses", "responses").open(b'{"model":"m","input":"hi"}')
+    got = answered(exchange, sse(*frames))
+    assert exchange.outcome.verdict is Verdict.FAILED
+    body: Json = json.loads(got.body)
+    return got.status, body, [entry["path"] for entry in exchange.ledger]
+
+
+def test_what_was_told_before_a_response_failed_is_in_the_whole_response_that_failed() -> None:
+    *frames, last = frames_of("responses")
+    error = {"code": "server_error", "message": "boom"}
+    none: list[Json] = []
+    for output in (last["response"]["output"], none):
+        failed = {**last["response"], "status": "failed", "error": error, "output": output}
+        status, body, lost = gathered(*frames, {**last, "type": "response.failed", "response": failed})
+        assert (status, body["status"], body["error"], lost) == (200, "failed", error, [])
+        assert body["output"] == bodies()["responses"]["output"]
+        assert body["odd"] == ODD
+    failed = {**last["response"], "status": "failed", "error": error, "output": []}
+    ends = [at for at, frame in enumerate(frames) if frame["type"] == "response.output_text.delta"]
+    status, body, lost = gathered(*frames[: ends[0] + 1], {"type": "response.failed", "response": failed})
+    assert [item["type"] for item in body["output"]] == ["reasoning"]
+    assert (status, body["status"], lost) == (200, "failed", ["content"])
+    status, body, lost = gathered(frames[0], {"type": "response.failed", "response": failed})
+    assert (status, body["error"]["message"], lost) == (500, "boom", [])
+
+
+def test_what_was_told_before_an_error_that_no_whole_answer_holds_is_recorded() -> None:
+    for name in ("chat", "messages"):
+        frames = frames_of(name)
+        error = {"type": "error", "error": {"type": "overloaded_error", "message": "no"}}
+        out, outcome = body_of(name, sse(*frames[:3], error))
+        assert (out, outcome.verdict) == (b"", Verdict.FAILED)
+        assert [entry.path for entry in outcome.ledger] == ["content"]
+
+
+def test_a_response_is_told_as_a_stream_with_what_it_has_and_what_every_one_must_have() -> None:
+    said = {"type": "message", "id": "msg_1", "role": "assistant", "content": [{"type": "output_text", "text": "Hi"}]}
+    body: Json = {"id": "resp_1", "status": "completed", "output": [said], "top_p": None}
+    facts = RequestFacts(model="m", echo={"temperature": 0.5, "instructions": "Be short.", "tool_choice": "required"})
+    stream, outcome = stream_of("responses", body, facts)
+    check_law("responses", stream)
+    response = payloads(stream)[-1]["response"]
+    must = {"object", "created_at", "model", "parallel_tool_calls", "tool_choice", "tools"}
+    assert response.keys() == body.keys() | must
+    assert (response["tool_choice"], response["tools"], list(outcome.ledger)) == ("required", [], [])
+    assert json.loads(body_of("responses", stream, facts)[0]).keys() == response.keys()
+
+
+def test_a_status_and_an_id_that_a_stream_cannot_have_are_changed_and_recorded() -> None:
+    said = {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "Hi"}]}
+    items = [{**said, "id": "msg_1", "status": "in_progress"}, {**said, "id": "msg_1", "status": "completed"}]
+    stream, outcome = stream_of("responses", {**bodies()["responses"], "output": items})
+    check_law("responses", stream)
+    assert [item["status"] for item in payloads(stream)[-1]["response"]["output"]] == ["completed"] * 2
+    assert [entry.path for entry in outcome.ledger] == ["output[].status", "output[].id"]
