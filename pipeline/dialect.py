@@ -84,8 +84,8 @@ class Dialect(Protocol):
     def facts(self, request: Mapping[str, Any]) -> RequestFacts:
         """What a client's request body says that the answer's stages need; what is odd in it counts as absent."""
 
-    def parse(self, body: Mapping[str, Any], *, ledger: Ledger, limits: Limits) -> Request:
-        """A client's request.
+    def parse(self, body: Mapping[str, Any], *, ledger: Ledger, limits: Limits, own: bool = False) -> Request:
+        """A client's request. `own`: it goes up to this dialect again, so what must be there may be missing.
 
         Raises `ClientError` naming the member that is none of this dialect, or cannot be honoured.
         """

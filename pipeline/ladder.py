@@ -88,7 +88,7 @@ class Ladder:
         """
         rule = row.under(self.strict)
         if rule is Rule.REFUSE:
-            raise ClientError(f"{where}: {row.reason}", kind=row.kind, code=row.code)
+            raise ClientError.about(where, row.reason, kind=row.kind, code=row.code)
         if rule in (Rule.DROP, Rule.DEGRADE):
             action = f"{rule} to {row.to}" if rule is Rule.DEGRADE and row.to else rule.value
             self.ledger.record(self.stage, where, action, row.reason)

@@ -141,7 +141,7 @@ async def test_a_websocket_is_refused_so_that_codex_goes_on_without(host: Host) 
 @BOTH
 async def test_errors_are_told_in_the_words_of_the_path(host: Host, path: str) -> None:
     async with over(host, playing()) as url, browser() as client:
-        odd = await client.post(f"{url}/v1{path}", json={"model": 7})
+        odd = await client.post(f"{url}/v1{path}", json=[7])
         lost = await client.get(f"{url}/v1{path}/1")
         broken = await client.post(f"{url}/v1{path}", content=b"{}", headers={"content-encoding": "gzip"})
         nowhere = await client.post(f"{url}/v1/embeddings", json={})

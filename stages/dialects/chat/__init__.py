@@ -42,9 +42,9 @@ class Chat:
             tools=callable_tools(request),
         )
 
-    def parse(self, asked: Mapping[str, Any], *, ledger: Ledger, limits: Limits) -> Request:
+    def parse(self, asked: Mapping[str, Any], *, ledger: Ledger, limits: Limits, own: bool = False) -> Request:
         """A client's request. Raises `ClientError` naming the member that is wrong or cannot be honoured."""
-        return request.parse(asked, ledger=ledger, limits=limits)
+        return request.parse(asked, ledger=ledger, limits=limits, own=own)
 
     def build(self, request_: Request, *, ledger: Ledger, limits: Limits, options: RequestOptions) -> BuiltRequest:
         """The body to send up. Raises `ClientError` naming the client's member that cannot be honoured."""

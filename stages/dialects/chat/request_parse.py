@@ -35,8 +35,8 @@ _FORMATS = {"text": OutputKind.TEXT, "json_object": OutputKind.JSON, "json_schem
 _KEPT = ("user", "safety_identifier", "stream_options", *REASONING)
 
 
-def parse(body: Mapping[str, Any], *, ledger: Ledger, limits: Limits = DEFAULT_LIMITS) -> Request:
-    """What a Chat Completions body asks for.
+def parse(body: Mapping[str, Any], *, ledger: Ledger, limits: Limits = DEFAULT_LIMITS, own: bool = False) -> Request:
+    """What a Chat Completions body asks for. `own`: of this same dialect, so what must be there may be missing.
 
     Raises `ClientError` naming the first member that is not as it must be.
     """
@@ -47,12 +47,14 @@ def parse(body: Mapping[str, Any], *, ledger: Ledger, limits: Limits = DEFAULT_L
         reading.losses = [loss for loss in reading.losses if loss.where != "modalities"]
     rest["private"].update({name: body[name] for name in _KEPT if body.get(name) is not None})
     turns = TurnReader(reading, limits).turns(members)
+    if not (turns or own):
+        raise ClientError.about("messages", "is required, and not empty")
     at = next((at for at, turn in enumerate(turns) if turn.role not in INSTRUCTING), len(turns))
     options = members.object("stream_options")
     bound = "max_completion_tokens" if members.has("max_completion_tokens") else "max_tokens"
     request = Request(
         dialect=NAME,
-        model=members.need("model"),
+        model=members.text("model") if own else members.need("model"),
         system=tuple(turns[:at]),
         turns=tuple(turns[at:]),
         tools=_tools(members, reading),
@@ -143,7 +145,7 @@ def _output(members: Members, reading: Reading) -> OutputFormat | None:
         return OutputFormat(kind, **reading.rest(found, ("type",), {}))
     schema = found.object("json_schema")
     if schema is None:
-        raise ClientError(f"{found.path('json_schema')}: is required")
+        raise ClientError.about(found.path("json_schema"), "is required")
     inner = schema.object("schema")
     return OutputFormat(
         kind,
@@ -165,12 +167,12 @@ def _tool(tool: Members, reading: Reading) -> Tool:
     if kind == "function":
         function = tool.object("function")
         if function is None:
-            raise ClientError(f"{tool.path('function')}: is required")
+            raise ClientError.about(tool.path("function"), "is required")
         return _function(tool, function, reading)
     if kind == "custom":
         custom = tool.object("custom")
         if custom is None:
-            raise ClientError(f"{tool.path('custom')}: is required")
+            raise ClientError.about(tool.path("custom"), "is required")
         rest = reading.rest(tool, ("type", "custom"), {})
         return CustomTool(custom.need("name"), custom.text("description"), _grammar(custom), **rest)
     return ServerTool(tool.value, reading.loss("tools[] of another type", tool.where), where=tool.where)

@@ -75,8 +75,6 @@ class TurnReader:
             else:
                 turns.append(turn)
             results = is_result
-        if not turns:
-            raise ClientError("messages: is required, and not empty")
         return turns
 
     def _turn(self, message: Members) -> tuple[Turn, bool]:
@@ -103,7 +101,7 @@ class TurnReader:
         parts: list[ResultPart] = []
         for part in self._content(message):
             if not isinstance(part, ResultPart):
-                raise ClientError(f"{part.where}.type: cannot stand in a tool's result")
+                raise ClientError.about(f"{part.where}.type", "cannot stand in a tool's result")
             parts.append(part)
         found = tuple(parts)
         return ToolResultPart(call, unmarked(found), marked(found), cache=_cache(message), **rest)
@@ -146,7 +144,7 @@ class TurnReader:
             return ToolUsePart(call.call_id("id", self.limits), name, text, ToolKind.CUSTOM, **rest)
         function = call.object("function")
         if function is None:
-            raise ClientError(f"{call.path('function')}: is required")
+            raise ClientError.about(call.path("function"), "is required")
         name = function.need("name")
         made = call.call_id("id", self.limits) if call.has("id") else self._make(name)
         return ToolUsePart(made, name, _arguments(function), **rest)
@@ -221,21 +219,21 @@ def _image(part: Members) -> ImagePart:
         return ImagePart(from_url(part.need("image_url")))
     image = part.object("image_url")
     if image is None:
-        raise ClientError(f"{part.path('image_url')}: is required")
+        raise ClientError.about(part.path("image_url"), "is required")
     return ImagePart(from_url(image.need("url")), image.text("detail"))
 
 
 def _audio(part: Members) -> AudioPart:
     audio = part.object("input_audio")
     if audio is None:
-        raise ClientError(f"{part.path('input_audio')}: is required")
+        raise ClientError.about(part.path("input_audio"), "is required")
     return AudioPart(audio.need("data"), audio.need("format"))
 
 
 def _file(part: Members) -> DocumentPart:
     file = part.object("file")
     if file is None:
-        raise ClientError(f"{part.path('file')}: is required")
+        raise ClientError.about(part.path("file"), "is required")
     name = file.text("filename")
     if file.has("file_id"):
         return DocumentPart(Stored(file.need("file_id")), name)

@@ -40,8 +40,8 @@ _KEPT = ("output_config", "output_format", "metadata")
 _CLIENT_TOOLS = ("bash_", "text_editor_", "memory_", "computer_", "browser_")
 
 
-def parse(body: Mapping[str, Any], *, ledger: Ledger, limits: Limits = DEFAULT_LIMITS) -> Request:
-    """What a Messages body asks for.
+def parse(body: Mapping[str, Any], *, ledger: Ledger, limits: Limits = DEFAULT_LIMITS, own: bool = False) -> Request:
+    """What a Messages body asks for. `own`: of this same dialect, so what must be there may be missing.
 
     Raises `ClientError` naming the first member that is not as it must be.
     """
@@ -54,16 +54,18 @@ def parse(body: Mapping[str, Any], *, ledger: Ledger, limits: Limits = DEFAULT_L
         rest["private"]["thread"] = thread.value
     rest["private"].update({name: body[name] for name in _KEPT if body.get(name) is not None})
     turns = _turns(members, reading, limits)
+    if not (turns or own):
+        raise ClientError.about("messages", "is required, and not empty")
     choice, parallel = _tool_choice(members, reading)
     request = Request(
         dialect=NAME,
-        model=members.need("model"),
+        model=members.text("model") if own else members.need("model"),
         turns=turns,
         system=_system(members, reading, limits),
         tools=(*_tools(members, reading), *_added(turns, reading)),
         tool_choice=choice,
         parallel=parallel,
-        max_tokens=_max_tokens(members),
+        max_tokens=_max_tokens(members, own),
         stop=members.texts("stop_sequences"),
         temperature=members.number("temperature"),
         top_p=members.number("top_p"),
@@ -92,11 +94,8 @@ _PATHS = {
 
 
 def _turns(members: Members, reading: Reading, limits: Limits) -> tuple[Turn, ...]:
-    found = list(members.objects("messages"))
-    if not found:
-        raise ClientError("messages: is required, and not empty")
     turns = []
-    for message in found:
+    for message in members.objects("messages"):
         message.need("role")
         role = reading.word(message, "role", _ROLES) or Role.USER
         own = {name: f"messages[].{name}" for name in ("output_config", "clear_at")}
@@ -113,12 +112,12 @@ def _system(members: Members, reading: Reading, limits: Limits) -> tuple[Turn, .
     return (Turn(Role.SYSTEM, parts, where="system"),) if parts else ()
 
 
-def _max_tokens(members: Members) -> int:
+def _max_tokens(members: Members, own: bool) -> int | None:
     found = members.integer("max_tokens")
-    if found is None:
-        raise ClientError("max_tokens: is required")
-    if found < 0:
-        raise ClientError("max_tokens: must not be negative")
+    if found is None and not own:
+        raise ClientError.about("max_tokens", "is required")
+    if found is not None and found < 0:
+        raise ClientError.about("max_tokens", "must not be negative")
     return found
 
 
@@ -223,7 +222,7 @@ def _output(members: Members, reading: Reading) -> OutputFormat | None:
         return None
     schema = found.object("schema")
     if schema is None:
-        raise ClientError(f"{found.path('schema')}: is required")
+        raise ClientError.about(found.path("schema"), "is required")
     return OutputFormat(OutputKind.SCHEMA, schema=schema.value, where=found.where)
 
 

@@ -56,9 +56,9 @@ class Responses:
             echo=echo_of(request),
         )
 
-    def parse(self, body: Mapping[str, Any], *, ledger: Ledger, limits: Limits) -> Request:
+    def parse(self, body: Mapping[str, Any], *, ledger: Ledger, limits: Limits, own: bool = False) -> Request:
         """A client's request. Raises `ClientError` naming the member that is wrong or cannot be honoured."""
-        return request.parse(body, ledger=ledger, limits=limits)
+        return request.parse(body, ledger=ledger, limits=limits, own=own)
 
     def build(self, asked: Request, *, ledger: Ledger, limits: Limits, options: RequestOptions) -> BuiltRequest:
         """The body to send up. Raises `ClientError` naming the client's member that cannot be honoured."""
