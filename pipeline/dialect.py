@@ -10,7 +10,7 @@ from pipeline.change import Change
 from pipeline.errors import ClientError
 from pipeline.events import Event, Frame, Origin, StreamError, Usage
 from pipeline.ledger import Ledger
-from pipeline.limits import Limits
+from pipeline.limits import DEFAULT_LIMITS, Limits
 from pipeline.message import Message
 from pipeline.request import Request, RequestOptions
 from pipeline.stage import Stage
@@ -111,7 +111,9 @@ class Dialect(Protocol):
         Raises `UpstreamError` if it is no answer.
         """
 
-    def write_body(self, message: Message, *, facts: RequestFacts, ledger: Ledger) -> Mapping[str, Any]:
+    def write_body(
+        self, message: Message, *, facts: RequestFacts, ledger: Ledger, limits: Limits = DEFAULT_LIMITS
+    ) -> Mapping[str, Any]:
         """The body of a whole answer."""
 
     def read_error(self, status: int, body: Any) -> StreamError:

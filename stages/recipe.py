@@ -198,6 +198,6 @@ def _writing(
         return verdict | client.encoder(facts=facts, ledger=ledger, limits=limits) | SSEEncoder()
 
     def write(message: Message) -> Mapping[str, Any]:
-        return client.write_body(message, facts=facts, ledger=ledger)
+        return client.write_body(message, facts=facts, ledger=ledger, limits=limits)
 
     return AnswerBound(limits=limits) | verdict | BodyWriter(write, patch=patch)

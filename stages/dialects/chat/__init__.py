@@ -10,7 +10,7 @@ from pipeline.dialect import RequestFacts, Returner
 from pipeline.events import Event, Frame, StreamError
 from pipeline.failure import answered
 from pipeline.ledger import Ledger
-from pipeline.limits import Limits
+from pipeline.limits import DEFAULT_LIMITS, Limits
 from pipeline.message import Message
 from pipeline.request import Request, RequestOptions
 from pipeline.stage import Stage
@@ -70,7 +70,9 @@ class Chat:
         """The message of a whole answer. Raises `UpstreamError` if it is none."""
         return body.read(body_, facts=facts, ledger=ledger, limits=limits)
 
-    def write_body(self, message: Message, *, facts: RequestFacts, ledger: Ledger) -> Mapping[str, Any]:
+    def write_body(
+        self, message: Message, *, facts: RequestFacts, ledger: Ledger, limits: Limits = DEFAULT_LIMITS
+    ) -> Mapping[str, Any]:
         """The body of a whole answer."""
         return body.write(message, facts=facts, ledger=ledger)
 

@@ -10,7 +10,7 @@ from pipeline.dialect import RequestFacts, Returner
 from pipeline.events import Event, Frame, StreamError
 from pipeline.failure import answered
 from pipeline.ledger import Ledger
-from pipeline.limits import Limits
+from pipeline.limits import DEFAULT_LIMITS, Limits
 from pipeline.message import Message
 from pipeline.request import Request, RequestOptions
 from pipeline.stage import Stage
@@ -69,9 +69,11 @@ class Messages:
         """The message of a whole answer. Raises `UpstreamError` if it is none."""
         return body.read(answer, facts=facts, ledger=ledger, limits=limits)
 
-    def write_body(self, message: Message, *, facts: RequestFacts, ledger: Ledger) -> Mapping[str, Any]:
+    def write_body(
+        self, message: Message, *, facts: RequestFacts, ledger: Ledger, limits: Limits = DEFAULT_LIMITS
+    ) -> Mapping[str, Any]:
         """The body of a whole answer."""
-        return body.write(message, ledger)
+        return body.write(message, ledger, limits)
 
     def patch_body(self, change: Change, *, facts: RequestFacts, ledger: Ledger, limits: Limits) -> Mapping[str, Any]:
         """A whole answer with what was changed in it: every member that nobody changed stays as it came."""

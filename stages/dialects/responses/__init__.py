@@ -12,7 +12,7 @@ from pipeline.events import Event, Frame, StreamError
 from pipeline.failure import answered
 from pipeline.jsontext import loads
 from pipeline.ledger import Ledger
-from pipeline.limits import Limits
+from pipeline.limits import DEFAULT_LIMITS, Limits
 from pipeline.message import Message
 from pipeline.request import Request, RequestOptions
 from pipeline.stage import Stage
@@ -88,7 +88,9 @@ class Responses:
             raise UpstreamError("the upstream's answer is no JSON", code="invalid_json") from error
         return body.read(parsed, facts=facts, ledger=ledger, limits=limits)
 
-    def write_body(self, message: Message, *, facts: RequestFacts, ledger: Ledger) -> Mapping[str, Any]:
+    def write_body(
+        self, message: Message, *, facts: RequestFacts, ledger: Ledger, limits: Limits = DEFAULT_LIMITS
+    ) -> Mapping[str, Any]:
         """The body of a whole answer."""
         encoder = ResponsesEncoder(facts=facts, ledger=ledger, reasoning=self.reasoning, limit=self.limit)
         return body.written(message, encoder)
