@@ -32,6 +32,8 @@ class RequestFacts:
     """The client asked for a stream."""
     include_usage: bool = True
     """The client wants to see token counts, where its dialect lets it choose."""
+    one_call: bool = False
+    """The client can be told of one call alone, in the older words of its dialect."""
     map: RequestMap = NO_MAP
     """The way back from the names and ids that the upstream was given."""
     tools: Mapping[str, Mapping[str, Any]] = field(factory=dict)
