@@ -83,6 +83,10 @@ class Dialect(Protocol):
         """The headers of its answers that its clients read, besides those that are everybody's; one that ends in a
         hyphen stands for all that begin so."""
 
+    @property
+    def tells(self) -> Collection[str]:
+        """The headers of its clients that an upstream of this dialect reads, as in `told`; no credentials."""
+
     def facts(self, request: Mapping[str, Any]) -> RequestFacts:
         """What a client's request body says that the answer's stages need; what is odd in it counts as absent."""
 

@@ -30,6 +30,7 @@ class Chat:
     path: str = "chat/completions"
     sentinels: tuple[bytes, ...] = (DONE,)
     told: tuple[str, ...] = ("openai-organization", "openai-processing-ms", "openai-version")
+    tells: tuple[str, ...] = ("openai-beta",)
 
     def facts(self, request: Mapping[str, Any]) -> RequestFacts:
         """What a client's request body says that the answer's stages need; what is odd in it counts as absent."""
