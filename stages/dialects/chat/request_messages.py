@@ -58,6 +58,7 @@ class MessageWriter:
                 for message in self._instructions(turn, began):
                     if not began and out and not self._apart:
                         out[0]["content"] += f"\n\n{message['content']}"
+                        self.ladder.leave(turn.where, turn.extras)
                     else:
                         out.append(message)
                 continue
