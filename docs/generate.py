@@ -38,8 +38,11 @@ route is the default; where a strict one does something else, its column says so
 Toward a client's own dialect nothing of this happens: its body goes up as it came, unknown words and older spellings
 included, such as `functions`. Only what must be is written anew: the model that the route maps to, `stream` where the
 upstream gives nothing else, Chat's `stream_options.include_usage`, the members that an option below is about, and turns
-with reasoning that the upstream did not make. What a known member cannot hold (`temperature: "hot"`) is refused there
-too; a word that we do not know (a role, an effort, a format's type) only by the other dialects.
+with reasoning that the upstream did not make. The upstream is the judge of it: what a known member cannot hold
+(`temperature: "hot"`) and what is missing (a `model` that stands in the URL) is refused by the other dialects alone, as
+is a word that we do not know (a role, an effort, a format's type). A member that we cannot read counts as absent here
+and goes up as it came, and the ledger says so (`not read`). Refused there too is only a body that is no JSON object or
+too large or deep, and an unreadable member with an envelope of ours in it.
 
 Reasoning belongs to the provider that made it. What a client echoes is dropped and recorded, never rejected, unless it
 is an envelope of ours (`sw1.`, `pipeline/envelope.py`) that this same upstream sealed and whose text nobody edited. The
@@ -54,9 +57,9 @@ upstream refuses them, the same way every time.
 
 OPTIONS = """In code `Route(requests=RequestOptions(...))`, in a host's TOML file `[requests]`.
 
-The route itself sets `model` and `upstream`. Beside these a route has `models` (the upstream's model for a client's),
-`streams_only` (the upstream gives nothing but streams) and `without` (members that the upstream refuses: left out, and
-recorded).
+The route itself sets `model` and `upstream`. Beside these a route has `models` (the upstream's model for a client's,
+and by the empty name that for a client which names none), `streams_only` (the upstream gives nothing but streams) and
+`without` (members that the upstream refuses: left out, and recorded).
 """
 
 ANSWERS = """What a route decides about its answers: `Route(answers=AnswerOptions(...))`, in a host's TOML file

@@ -10,7 +10,7 @@ from pipeline.change import Change
 from pipeline.errors import ClientError
 from pipeline.events import BlockStart, Event, Frame, Origin, StreamError, Usage
 from pipeline.ledger import Ledger
-from pipeline.limits import Limits
+from pipeline.limits import DEFAULT_LIMITS, Limits
 from pipeline.message import Message
 from pipeline.request import Request, RequestOptions
 from pipeline.stage import Stage
@@ -32,6 +32,8 @@ class RequestFacts:
     """The client asked for a stream."""
     include_usage: bool = True
     """The client wants to see token counts, where its dialect lets it choose."""
+    one_call: bool = False
+    """The client can be told of one call alone, in the older words of its dialect."""
     map: RequestMap = NO_MAP
     """The way back from the names and ids that the upstream was given."""
     tools: Mapping[str, Mapping[str, Any]] = field(factory=dict)
@@ -81,11 +83,15 @@ class Dialect(Protocol):
         """The headers of its answers that its clients read, besides those that are everybody's; one that ends in a
         hyphen stands for all that begin so."""
 
+    @property
+    def tells(self) -> Collection[str]:
+        """The headers of its clients that an upstream of this dialect reads, as in `told`; no credentials."""
+
     def facts(self, request: Mapping[str, Any]) -> RequestFacts:
         """What a client's request body says that the answer's stages need; what is odd in it counts as absent."""
 
-    def parse(self, body: Mapping[str, Any], *, ledger: Ledger, limits: Limits) -> Request:
-        """A client's request.
+    def parse(self, body: Mapping[str, Any], *, ledger: Ledger, limits: Limits, own: bool = False) -> Request:
+        """A client's request. `own`: it goes up to this dialect again, so what must be there may be missing.
 
         Raises `ClientError` naming the member that is none of this dialect, or cannot be honoured.
         """
@@ -111,7 +117,9 @@ class Dialect(Protocol):
         Raises `UpstreamError` if it is no answer.
         """
 
-    def write_body(self, message: Message, *, facts: RequestFacts, ledger: Ledger) -> Mapping[str, Any]:
+    def write_body(
+        self, message: Message, *, facts: RequestFacts, ledger: Ledger, limits: Limits = DEFAULT_LIMITS
+    ) -> Mapping[str, Any]:
         """The body of a whole answer."""
 
     def read_error(self, status: int, body: Any) -> StreamError:

@@ -90,16 +90,24 @@ def kind_of_status(status: int) -> ErrorKind:
 
 
 class PipelineError(Exception):
-    """An error of ours. `made` holds what the stage that raises it had already made in the same call."""
+    """An error of ours. `made` holds what the stage that raises it had already made in the same call; `param` is the
+    member of a request that it is about."""
 
     default = ErrorKind.INTERNAL
 
     def __init__(
-        self, message: str, *, kind: ErrorKind | None = None, code: str = "", retryable: bool | None = None
+        self,
+        message: str,
+        *,
+        kind: ErrorKind | None = None,
+        code: str = "",
+        retryable: bool | None = None,
+        param: str = "",
     ) -> None:
         super().__init__(message)
         self.kind = kind or self.default
         self.code = code
+        self.param = param
         self.retryable = self.kind in RETRYABLE if retryable is None else retryable
         self.made: Sequence[Any] = ()
 
@@ -129,6 +137,11 @@ class ClientError(PipelineError):
     """The client asked for what cannot be done."""
 
     default = ErrorKind.INVALID_REQUEST
+
+    @classmethod
+    def about(cls, param: str, reason: str, *, kind: ErrorKind | None = None, code: str = "") -> Self:
+        """The error that a member of the client's request is, named by its path."""
+        return cls(f"{param}: {reason}", kind=kind, code=code, param=param)
 
 
 class StageError(PipelineError):

@@ -54,6 +54,7 @@ def as_given(
     anew = set(changed)
     if edited:
         anew.update(name for name in (*own, *body) if edited & _said_by(name, rows))
+    anew -= request.given.unread
     written: dict[str, Any] = {}
     for name in (*own, *body):
         if name not in anew and name in own:

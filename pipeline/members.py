@@ -57,7 +57,7 @@ class Members:
     def of(cls, value: Any, where: str) -> "Members":
         """The members of what must be an object."""
         if not isinstance(value, Mapping):
-            raise ClientError(f"{where}: must be an object")
+            raise ClientError.about(where, "must be an object")
         return cls(value, where)
 
     def path(self, name: str) -> str:
@@ -74,27 +74,27 @@ class Members:
         if found is None:
             return default
         if not isinstance(found, str):
-            raise ClientError(f"{self.path(name)}: must be a string")
+            raise ClientError.about(self.path(name), "must be a string")
         return found
 
     def need(self, name: str) -> str:
         """A string that must be there and say something."""
         found = self.text(name)
         if not found.strip():
-            raise ClientError(f"{self.path(name)}: is required")
+            raise ClientError.about(self.path(name), "is required")
         return found
 
     def given(self, name: str) -> str:
         """A string that must be there; it may be empty."""
         if not self.has(name):
-            raise ClientError(f"{self.path(name)}: must be a string")
+            raise ClientError.about(self.path(name), "must be a string")
         return self.text(name)
 
     def call_id(self, name: str, limits: Limits) -> str:
         """The id of a tool call, which must be there and within its bound."""
         found = self.need(name).strip()
         if len(found) > limits.id_chars:
-            raise ClientError(f"{self.path(name)}: is longer than {limits.id_chars} characters")
+            raise ClientError.about(self.path(name), f"is longer than {limits.id_chars} characters")
         return found
 
     def number(self, name: str) -> float | None:
@@ -103,21 +103,21 @@ class Members:
         if found is None:
             return None
         if isinstance(found, bool) or not isinstance(found, int | float) or not isfinite(found):
-            raise ClientError(f"{self.path(name)}: must be a number")
+            raise ClientError.about(self.path(name), "must be a number")
         return found
 
     def integer(self, name: str) -> int | None:
         """A whole number, also where it is written as 1.0."""
         found = self.number(name)
         if found is not None and not float(found).is_integer():
-            raise ClientError(f"{self.path(name)}: must be a whole number")
+            raise ClientError.about(self.path(name), "must be a whole number")
         return None if found is None else int(found)
 
     def flag(self, name: str) -> bool | None:
         """True or false."""
         found = self.value.get(name)
         if found is not None and not isinstance(found, bool):
-            raise ClientError(f"{self.path(name)}: must be true or false")
+            raise ClientError.about(self.path(name), "must be true or false")
         return found
 
     def object(self, name: str) -> "Members | None":
@@ -131,7 +131,7 @@ class Members:
         if found is None:
             return []
         if not isinstance(found, list):
-            raise ClientError(f"{self.path(name)}: must be a list")
+            raise ClientError.about(self.path(name), "must be a list")
         return found
 
     def objects(self, name: str) -> Iterator["Members"]:
@@ -144,7 +144,7 @@ class Members:
         found = self.list(name)
         for at, item in enumerate(found):
             if not isinstance(item, str):
-                raise ClientError(f"{self.path(name)}[{at}]: must be a string")
+                raise ClientError.about(f"{self.path(name)}[{at}]", "must be a string")
         return tuple(found)
 
     def but(self, *names: str) -> dict[str, Any]:

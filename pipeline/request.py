@@ -277,10 +277,11 @@ class OutputFormat(Node):
 
 @frozen
 class Given:
-    """The body that a request was read from, and the request as it was then."""
+    """The body that a request was read from, the request as it was then, and the members that could not be read."""
 
     body: Mapping[str, Any]
     request: "Request"
+    unread: frozenset[str] = frozenset()
 
 
 @frozen(kw_only=True)

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from functools import partial
-from typing import Literal, Protocol, TypeVar
+from typing import Any, Literal, Protocol, TypeVar
 
 from attrs import define, evolve, field, frozen
 
@@ -16,8 +16,9 @@ from pipeline.ledger import Ledger
 from pipeline.limits import DEFAULT_LIMITS, Limits
 from pipeline.members import read_body
 from pipeline.outcome import Outcome
+from pipeline.own import read_own
 from pipeline.reply import JSON_TYPE, STREAM_TYPE, ErrorBody, Form, Heading, Refusal, Reply, passed_on, refused
-from pipeline.request import DEFAULT_OPTIONS, RequestOptions, ToolUsePart
+from pipeline.request import DEFAULT_OPTIONS, Request, RequestOptions, ToolUsePart
 from pipeline.stage import AsyncStage, Stage, cause_of
 
 AnyChain = Stage[bytes, bytes] | AsyncStage[bytes, bytes]
@@ -106,7 +107,8 @@ class Route:
     requests: RequestOptions = DEFAULT_OPTIONS
     answers: AnswerOptions = DEFAULT_ANSWERS
     models: Mapping[str, str] = field(factory=dict)
-    """The upstream's model for a client's; one that is not named goes up as it is."""
+    """The upstream's model for a client's, by the empty name that for a client which names none; a model that is not
+    here goes up as it is."""
     streams_only: bool = False
     """The upstream gives nothing but streams: one is asked for also where the client wants a whole answer."""
     without: frozenset[str] = frozenset()
@@ -130,10 +132,18 @@ class Route:
             return exchange
         return Exchange(self, request, asked, facts)
 
+    def _read(self, members: Mapping[str, Any], ledger: Ledger) -> Request:
+        """What the client asks; where it names no model (it may stand in the URL), the one that is asked for then."""
+        if self.client.name == self.upstream.name:
+            return read_own(self.client, members, ledger=ledger, limits=self.limits)
+        if members.get("model") in (None, "") and (model := self.models.get("")):
+            members = {**members, "model": model}
+        return self.client.parse(members, ledger=ledger, limits=self.limits)
+
     def _translated(self, body: bytes, ledger: Ledger) -> tuple[RequestFacts, UpstreamRequest]:
         """What the answer's stages need to know, and what to send up."""
         members = read_body(body, limits=self.limits)
-        request = self.client.parse(members, ledger=ledger, limits=self.limits)
+        request = self._read(members, ledger)
         model = self.models.get(request.model, request.model)
         options = evolve(self.requests, model=model, upstream=self.provider)
         asked = evolve(request, stream=True) if self.streams_only else request

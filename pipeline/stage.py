@@ -244,7 +244,7 @@ def join_async(before: Any, after: Any) -> AsyncStage[Any, Any]:
 
 def cause_of(error: PipelineError) -> StreamError:
     """An error of ours as the event that the client is told."""
-    return StreamError(error.kind, str(error), error.code, error.retryable)
+    return StreamError(error.kind, str(error), error.code, error.retryable, param=error.param)
 
 
 def run(steps: Steps[Result]) -> Result:

@@ -11,6 +11,7 @@ from pipeline.errors import STATUS, ErrorKind
 from pipeline.events import Event, StopReason, StreamError, ToolKind, Usage
 from pipeline.jsontext import dumps
 from pipeline.ledger import Ledger
+from pipeline.limits import Limits
 from pipeline.message import (
     Content,
     Message,
@@ -31,6 +32,7 @@ from stages.dialects.messages.errors import TYPES, status_of
 from stages.interleave import InterleaveBuffer
 from stages.validate import BlockValidator
 from tests.canonical import Stream, losses, streams
+from tests.exchange import answered, opened, route
 from tests.messages_client import folded
 
 
@@ -212,3 +214,15 @@ def test_every_class_of_error_has_a_type() -> None:
 @given(st.sampled_from(list(ErrorKind)))
 def test_a_client_always_gets_a_status_that_is_an_error(kind: ErrorKind) -> None:
     assert 400 <= status_of(StreamError(kind, ""), 200) < 600
+
+
+@pytest.mark.parametrize("upstream", ["chat", "responses"])
+def test_the_input_of_a_call_may_be_as_deep_as_the_route_allows(upstream: str) -> None:
+    deep = '{"x":' + "[" * 300 + "]" * 300 + "}"
+    call = {"id": "i", "type": "function", "function": {"name": "f", "arguments": deep}}
+    item = {"id": "fc_i", "type": "function_call", "call_id": "i", "name": "f", "arguments": deep}
+    said = {"choices": [{"index": 0, "message": {"role": "assistant", "tool_calls": [call]}}]}
+    answer = said if upstream == "chat" else {"object": "response", "status": "completed", "output": [item]}
+    on = route("messages", upstream, limits=Limits(json_depth=400))
+    got = answered(opened(stream=False, on=on), dumps(answer))
+    assert f'"input":{deep}' in got.body.decode()

@@ -47,6 +47,7 @@ from stages.raw import RawDecoder
 from stages.recipe import default_chain
 from stages.sse import SSEDecoder, SSEEncoder
 from stages.verbatim import FrameReturner, OriginKeeper
+from tests.canonical import losses
 from tests.goldens import FROM_MESSAGES
 from tests.messages_stream import (
     END,
@@ -234,7 +235,7 @@ def test_a_stream_for_a_whole_answer_is_one_whose_signatures_stay_what_they_were
     assert answer["content"][0]["signature"] == "SIG"
     assert answer["content"][2]["citations"] == [{"type": "char_location"}]
     assert answer["container"]
-    assert [*outcome.ledger] == []
+    assert losses(outcome.ledger) == [("hologram", "dropped", "a whole answer has no place for it")]
 
 
 def test_a_whole_answer_that_failed_is_no_body() -> None:

@@ -6,13 +6,9 @@ import pytest
 from attrs import evolve
 
 from pipeline import envelope
-from pipeline.dialect import dialect
 from pipeline.errors import ClientError
 from pipeline.ledger import Ledger
-from pipeline.reply import Refusal
 from pipeline.request import Request, RequestOptions, Role, TextPart, Turn
-from pipeline.route import Route
-from stages.recipe import default_chain
 from tests.request_shapes import BUILDS, JSON, PARSES, others
 
 MINIMAL: dict[str, JSON] = {
@@ -223,11 +219,3 @@ def test_only_the_turns_with_reasoning_of_others_are_written_anew(name: str, mem
     written = BUILDS[name](read(name, **members), ledger=ledger, options=RequestOptions(upstream="other")).body
     assert written == {**MINIMAL[name], **becomes}
     assert {entry.reason for entry in ledger} == {"it belongs to the provider that made it"}
-
-
-def test_a_known_member_of_the_wrong_kind_is_refused_also_toward_its_own_dialect() -> None:
-    chat = dialect("chat")
-    body = b'{"model":"m","temperature":"hot","messages":[{"role":"user","content":"x"}]}'
-    refused = Route(client=chat, upstream=chat, recipe=default_chain).open(body).request
-    assert isinstance(refused, Refusal)
-    assert b"temperature: must be a number" in refused.body

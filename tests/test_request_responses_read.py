@@ -114,6 +114,7 @@ LOST: list[tuple[str, JSON, str]] = [
             "prompt": {"id": "p"},
         }.items()
     ],
+    ("include[] besides", {"include": ["file_search_call.results"]}, "include[0]"),
     ("reasoning.context", {"reasoning": {"effort": "low", "context": "all_turns"}}, "reasoning.context"),
     ("reasoning.mode", {"reasoning": {"effort": "low", "mode": "pro"}}, "reasoning.mode"),
     ("input[] item_reference", items({"type": "item_reference", "id": "msg_1"}, GO_ITEM), "input[0]"),

@@ -57,7 +57,10 @@ def parser(prog: str) -> argparse.ArgumentParser:
     )
     flags.add_argument("--api-key-env", metavar="NAME", help="the environment variable that holds the upstream's key")
     flags.add_argument(
-        "--model-map", metavar="A=B", action="append", help="ask for model B where a client asks for A; repeatable"
+        "--model-map",
+        metavar="A=B",
+        action="append",
+        help="ask for model B where a client asks for A (=B: where it names none); repeatable",
     )
     flags.add_argument(
         "--recover",
@@ -131,7 +134,7 @@ def _file(path: Path) -> dict[str, Any]:
 
 def _pair(said: str) -> tuple[str, str]:
     client, _, upstream = said.partition("=")
-    if not client or not upstream:
+    if not upstream:
         raise ValueError(f"model_map: {said!r} is no A=B")
     return client, upstream
 

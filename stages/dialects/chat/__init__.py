@@ -10,7 +10,7 @@ from pipeline.dialect import RequestFacts, Returner
 from pipeline.events import Event, Frame, StreamError
 from pipeline.failure import answered
 from pipeline.ledger import Ledger
-from pipeline.limits import Limits
+from pipeline.limits import DEFAULT_LIMITS, Limits
 from pipeline.message import Message
 from pipeline.request import Request, RequestOptions
 from pipeline.stage import Stage
@@ -18,7 +18,7 @@ from pipeline.toolnames import BuiltRequest, RequestMap
 from stages.dialects.chat import body, errors, forms, request
 from stages.dialects.chat.encode import ChatEncoder
 from stages.dialects.chat.normalize import DONE, ChatNormalizer
-from stages.dialects.chat.offered import callable_tools, offered_tools, wants_usage
+from stages.dialects.chat.offered import callable_tools, is_older, offered_tools, wants_usage
 from stages.dialects.chat.returned import ChatReturner
 
 
@@ -30,6 +30,7 @@ class Chat:
     path: str = "chat/completions"
     sentinels: tuple[bytes, ...] = (DONE,)
     told: tuple[str, ...] = ("openai-organization", "openai-processing-ms", "openai-version")
+    tells: tuple[str, ...] = ("openai-beta",)
 
     def facts(self, request: Mapping[str, Any]) -> RequestFacts:
         """What a client's request body says that the answer's stages need; what is odd in it counts as absent."""
@@ -38,13 +39,14 @@ class Chat:
             model=model if isinstance(model, str) else "",
             stream=request.get("stream") is True,
             include_usage=wants_usage(request),
+            one_call=is_older(request),
             map=RequestMap(tools=offered_tools(request)),
             tools=callable_tools(request),
         )
 
-    def parse(self, asked: Mapping[str, Any], *, ledger: Ledger, limits: Limits) -> Request:
+    def parse(self, asked: Mapping[str, Any], *, ledger: Ledger, limits: Limits, own: bool = False) -> Request:
         """A client's request. Raises `ClientError` naming the member that is wrong or cannot be honoured."""
-        return request.parse(asked, ledger=ledger, limits=limits)
+        return request.parse(asked, ledger=ledger, limits=limits, own=own)
 
     def build(self, request_: Request, *, ledger: Ledger, limits: Limits, options: RequestOptions) -> BuiltRequest:
         """The body to send up. Raises `ClientError` naming the client's member that cannot be honoured."""
@@ -70,7 +72,9 @@ class Chat:
         """The message of a whole answer. Raises `UpstreamError` if it is none."""
         return body.read(body_, facts=facts, ledger=ledger, limits=limits)
 
-    def write_body(self, message: Message, *, facts: RequestFacts, ledger: Ledger) -> Mapping[str, Any]:
+    def write_body(
+        self, message: Message, *, facts: RequestFacts, ledger: Ledger, limits: Limits = DEFAULT_LIMITS
+    ) -> Mapping[str, Any]:
         """The body of a whole answer."""
         return body.write(message, facts=facts, ledger=ledger)
 

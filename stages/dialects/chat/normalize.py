@@ -324,7 +324,7 @@ class ChatNormalizer(Normalizer):
         if usage and not isinstance(usage, dict):
             self.ledger.record("ChatNormalizer", "usage", "ignored", "no object")
         elif usage:
-            counted = usage_of(usage, self._usage)
+            counted = usage_of(usage, self._usage, self.ledger)
             if self._usage is None or counted != Usage():
                 self._usage = counted
 

@@ -1,5 +1,6 @@
 """Building a Chat Completions request."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from pipeline.builder import Builder
@@ -70,6 +71,7 @@ class _Builder(Builder):
         super().__init__(request, ladder, options, NAME)
         self.names = ToolNames(MANY, NOTHING) if self.native else ToolNames(NAME_CHARS, BARRED)
         self.ids = UpstreamIds(MANY, NOTHING) if self.native else UpstreamIds(ID_CHARS, ANY_ID)
+        self.anew: set[str] = set()
 
     def build(self) -> BuiltRequest:
         """The body and its map."""
@@ -78,13 +80,18 @@ class _Builder(Builder):
         tools = self._tools()
         writer = MessageWriter(self.ladder, self.names, self.ids, self.options, self.native)
         turns = request.turns if self.native else bind(request.turns, self.ladder)
-        body["messages"] = messages = _as_given(request, writer) or writer.messages(request.system, turns)
-        if not messages:
-            self._lose("turns", "turns.none")
-            messages.append({"role": "user", "content": SOMETHING})
-        if not self.native and messages[-1]["role"] == "assistant":
-            self.ladder.lose("turns.prefill", turns[-1].where)
-        if tools:
+        if self.native and request.given is not None and is_as_given(request):
+            self._resealed(body, request.given.body, writer)
+        else:
+            body["messages"] = messages = writer.messages(request.system, turns)
+            if not messages:
+                self._lose("turns", "turns.none")
+                messages.append({"role": "user", "content": SOMETHING})
+            if not self.native and messages[-1]["role"] == "assistant":
+                self.ladder.lose("turns.prefill", turns[-1].where)
+        if tools and self.native and request.path("tools") == "functions":
+            body["functions"] = [tool["function"] for tool in tools]
+        elif tools:
             body["tools"] = tools
         if tools or self.native:
             self._choice(body)
@@ -98,9 +105,16 @@ class _Builder(Builder):
             body["stream_options"] = {**(given if isinstance(given, dict) else {}), "include_usage": True}
         return self._built(body, READ, self._changed())
 
+    def _resealed(self, body: JSON, own: Mapping[str, Any], writer: MessageWriter) -> None:
+        """The client's own messages, if there are envelopes of ours among them, which are written anew."""
+        turns = [turn for turn in self.request.turns if writer.is_sealed(turn)]
+        if turns:
+            body["messages"] = replaced(own["messages"], {turn.where: writer.messages((), [turn]) for turn in turns})
+            self.anew = {"messages"}
+
     def _changed(self) -> set[str]:
         """The members that are not as they came, also toward this same dialect."""
-        changed = {"messages", "stream_options"} if self.request.stream else {"messages"}
+        changed = {"stream_options", *self.anew} if self.request.stream else set(self.anew)
         bounds = ("max_tokens", "max_completion_tokens")
         if self.options.old_max_tokens:
             changed.update(bounds)
@@ -172,8 +186,8 @@ class _Builder(Builder):
         name = self.names.name(choice.namespace, choice.name)
         if choice.payload is None and name in offered:
             return _named(name, offered[name])
-        if self.native and choice.payload is not None:
-            return choice.payload
+        if self.native:
+            return choice.payload or _named(name, OfferedTool(name, kind=choice.kind))
         self._lose("tool_choice", "tool_choice hosted")
         return None
 
@@ -243,14 +257,6 @@ class _Builder(Builder):
             body["service_tier"] = request.service_tier
         if request.store is not None:
             body["store"] = request.store
-
-
-def _as_given(request: Request, writer: MessageWriter) -> list[JSON]:
-    """The client's own messages, but for envelopes of ours among them; none if they are not in this dialect."""
-    if not writer.native or request.given is None or not is_as_given(request):
-        return []
-    anew = {turn.where: writer.messages((), [turn]) for turn in request.turns if writer.is_sealed(turn)}
-    return replaced(request.given.body["messages"], anew)
 
 
 def _function(tool: FunctionTool, name: str, description: str) -> JSON:

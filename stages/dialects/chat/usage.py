@@ -1,14 +1,15 @@
 """Token counts: Chat's are inclusive and stand in several places; ours are exclusive."""
 
 from collections.abc import Mapping
-from math import isfinite
 from typing import Any
 
+from pipeline.counts import count_of
 from pipeline.events import Usage
+from pipeline.ledger import Ledger
 
 
-def usage_of(counts: Mapping[str, Any], before: Usage | None = None) -> Usage:
-    """A `usage` object in exclusive counts; what it does not say stays as it was `before`.
+def usage_of(counts: Mapping[str, Any], before: Usage | None = None, ledger: Ledger | None = None) -> Usage:
+    """A `usage` object in exclusive counts; what it does not say stays as it was `before`. `ledger`: see `count_of`.
 
     `prompt_tokens` holds the cached and the cache-written tokens, wherever the vendor tells them apart (OpenAI and
     Alibaba in its details, Moonshot beside it, DeepSeek as hits). More cached than prompt tokens means that the vendor
@@ -16,28 +17,32 @@ def usage_of(counts: Mapping[str, Any], before: Usage | None = None) -> Usage:
     (xAI).
     """
     usage = before or Usage()
-    prompt, output = counts.get("prompt_tokens"), counts.get("completion_tokens")
+    prompt = count_of(counts.get("prompt_tokens"), ledger)
+    output = count_of(counts.get("completion_tokens"), ledger)
     details = _object(counts.get("prompt_tokens_details"))
     read = _first(
+        ledger,
         details.get("cached_tokens"),
         counts.get("cached_tokens"),
         counts.get("prompt_cache_hit_tokens"),
         counts.get("cache_read_input_tokens"),
     )
     write = _first(
+        ledger,
         details.get("cache_write_tokens"),
         details.get("cache_creation_input_tokens"),
         counts.get("cache_creation_input_tokens"),
     )
     details = _object(counts.get("completion_tokens_details"))
-    reasoning = _first(details.get("reasoning_tokens"), counts.get("reasoning_tokens"))
-    unseen = reasoning if _count(counts.get("total_tokens")) == _count(prompt) + _count(output) + reasoning else 0
-    inclusive = read + write <= _count(prompt)
+    reasoning = _first(ledger, details.get("reasoning_tokens"), counts.get("reasoning_tokens"))
+    whole = (prompt or 0) + (output or 0)
+    unseen = reasoning if count_of(counts.get("total_tokens")) == whole + reasoning else 0
+    inclusive = read + write <= (prompt or 0)
     return Usage(
-        input=usage.input if prompt is None else _count(prompt) - (read + write if inclusive else 0),
+        input=usage.input if prompt is None else prompt - (read + write if inclusive else 0),
         cache_read=usage.cache_read if prompt is None else read,
         cache_write=usage.cache_write if prompt is None else write,
-        output=usage.output if output is None else _count(output) + unseen,
+        output=usage.output if output is None else output + unseen,
         reasoning=usage.reasoning if output is None else reasoning,
     )
 
@@ -54,14 +59,8 @@ def usage_object(usage: Usage) -> dict[str, Any]:
     }
 
 
-def _first(*values: Any) -> int:
-    return next((count for count in map(_count, values) if count), 0)
-
-
-def _count(value: Any) -> int:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not isfinite(value):
-        return 0
-    return max(0, int(value))
+def _first(ledger: Ledger | None, *values: Any) -> int:
+    return next((count for value in values if (count := count_of(value, ledger))), 0)
 
 
 def _object(value: Any) -> Mapping[str, Any]:

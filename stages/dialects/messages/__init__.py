@@ -10,7 +10,7 @@ from pipeline.dialect import RequestFacts, Returner
 from pipeline.events import Event, Frame, StreamError
 from pipeline.failure import answered
 from pipeline.ledger import Ledger
-from pipeline.limits import Limits
+from pipeline.limits import DEFAULT_LIMITS, Limits
 from pipeline.message import Message
 from pipeline.request import Request, RequestOptions
 from pipeline.stage import Stage
@@ -30,6 +30,7 @@ class Messages:
     path: str = "messages"
     sentinels: tuple[bytes, ...] = (DONE,)
     told: tuple[str, ...] = ("anthropic-ratelimit-", "anthropic-organization-id", "anthropic-workspace-id")
+    tells: tuple[str, ...] = ("anthropic-version", "anthropic-beta")
 
     def facts(self, request: Mapping[str, Any]) -> RequestFacts:
         """What a client's request body says that the answer's stages need; what is odd in it counts as absent."""
@@ -41,9 +42,9 @@ class Messages:
             tools=callable_tools(request),
         )
 
-    def parse(self, body: Mapping[str, Any], *, ledger: Ledger, limits: Limits) -> Request:
+    def parse(self, body: Mapping[str, Any], *, ledger: Ledger, limits: Limits, own: bool = False) -> Request:
         """A client's request. Raises `ClientError` naming the member that is wrong or cannot be honoured."""
-        return request.parse(body, ledger=ledger, limits=limits)
+        return request.parse(body, ledger=ledger, limits=limits, own=own)
 
     def build(self, asked: Request, *, ledger: Ledger, limits: Limits, options: RequestOptions) -> BuiltRequest:
         """The body to send up. Raises `ClientError` naming the client's member that cannot be honoured."""
@@ -69,9 +70,11 @@ class Messages:
         """The message of a whole answer. Raises `UpstreamError` if it is none."""
         return body.read(answer, facts=facts, ledger=ledger, limits=limits)
 
-    def write_body(self, message: Message, *, facts: RequestFacts, ledger: Ledger) -> Mapping[str, Any]:
+    def write_body(
+        self, message: Message, *, facts: RequestFacts, ledger: Ledger, limits: Limits = DEFAULT_LIMITS
+    ) -> Mapping[str, Any]:
         """The body of a whole answer."""
-        return body.write(message, ledger)
+        return body.write(message, ledger, limits)
 
     def patch_body(self, change: Change, *, facts: RequestFacts, ledger: Ledger, limits: Limits) -> Mapping[str, Any]:
         """A whole answer with what was changed in it: every member that nobody changed stays as it came."""

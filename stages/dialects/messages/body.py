@@ -10,7 +10,7 @@ from pipeline.events import StopReason, ToolKind, Usage
 from pipeline.hosted import path_of
 from pipeline.jsontext import as_written, check_depth, exact, holds_object, loads, verbatim
 from pipeline.ledger import Ledger
-from pipeline.limits import Limits
+from pipeline.limits import DEFAULT_LIMITS, Limits
 from pipeline.message import Content, Message, Reasoning, RedactedReasoning, Refusal, Text, ToolUse, assemble
 from stages.dialects.messages.encode import citation_of, message_id
 from stages.dialects.messages.errors import error_in
@@ -49,19 +49,19 @@ def patch(change: Change, *, facts: RequestFacts, ledger: Ledger, limits: Limits
     content = []
     for piece in change.pieces(counts):
         if piece.at is None and piece.of is not None:
-            content.append(_patched(blocks[piece.of], piece, ledger))
+            content.append(_patched(blocks[piece.of], piece, ledger, limits))
         elif piece.at is None:
-            content += [block for one in piece.now if (block := _block(one, ledger)) is not None]
+            content += [block for one in piece.now if (block := _block(one, ledger, limits)) is not None]
         elif piece.now == piece.was:
             content.append(blocks[piece.at])
         else:
-            content.append(_patched(blocks[piece.at], piece, ledger))
+            content.append(_patched(blocks[piece.at], piece, ledger, limits))
     return {**patched(body, _about(change.was), _about(change.now)), "content": content}
 
 
-def _patched(block: dict[str, Any], piece: Piece, ledger: Ledger) -> dict[str, Any]:
+def _patched(block: dict[str, Any], piece: Piece, ledger: Ledger, limits: Limits) -> dict[str, Any]:
     """A block with what was changed in it."""
-    return patched(block, *(_block(one, ledger) or {} for (one,) in (piece.was, piece.now)))
+    return patched(block, *(_block(one, ledger, limits) or {} for (one,) in (piece.was, piece.now)))
 
 
 def _count(block: Any, facts: RequestFacts, limits: Limits) -> int:
@@ -77,12 +77,12 @@ def _about(message: Message) -> dict[str, Any]:
     return {"id": message.id, "model": message.model, **end, **usage}
 
 
-def write(message: Message, ledger: Ledger) -> dict[str, Any]:
+def write(message: Message, ledger: Ledger, limits: Limits = DEFAULT_LIMITS) -> dict[str, Any]:
     """The body of an answer: what a client makes of its stream. What Messages cannot show is recorded.
 
     The input of a call stands in it as the model wrote it, to be written by `pipeline.jsontext.dumps`.
     """
-    blocks = [_block(content, ledger, at) for at, content in enumerate(message.content)]
+    blocks = [_block(content, ledger, limits, at) for at, content in enumerate(message.content)]
     return {
         "id": message_id(message.id),
         "type": "message",
@@ -95,7 +95,7 @@ def write(message: Message, ledger: Ledger) -> dict[str, Any]:
     }
 
 
-def _block(content: Content, ledger: Ledger, at: int = 0) -> dict[str, Any] | None:
+def _block(content: Content, ledger: Ledger, limits: Limits, at: int = 0) -> dict[str, Any] | None:
     """A content block, the one that stands `at` a place; None for one that this dialect cannot show."""
     if isinstance(content, Text | Refusal):
         block: dict[str, Any] = {"type": "text", "text": content.text}
@@ -109,18 +109,18 @@ def _block(content: Content, ledger: Ledger, at: int = 0) -> dict[str, Any] | No
     if isinstance(content, RedactedReasoning):
         return {"type": "redacted_thinking", "data": blob_of(content.data)}
     if isinstance(content, ToolUse):
-        return {"type": "tool_use", "id": content.id, "name": content.name, "input": _input(content, ledger)}
+        return {"type": "tool_use", "id": content.id, "name": content.name, "input": _input(content, ledger, limits)}
     if content.dialect == NAME:
         return dict(content.payload)
     _lose(path_of(at, content), "Messages cannot show it", ledger)
     return None
 
 
-def _input(call: ToolUse, ledger: Ledger) -> Any:
+def _input(call: ToolUse, ledger: Ledger, limits: Limits) -> Any:
     """A call's input as a value, every digit of its numbers kept; of one that the limit cut, nothing."""
     if call.kind is ToolKind.CUSTOM and call.complete:
         return {"input": call.arguments}
-    if call.kind is ToolKind.FUNCTION and holds_object(call.arguments):
+    if call.kind is ToolKind.FUNCTION and holds_object(call.arguments, limits.json_depth):
         return verbatim(call.arguments)
     _lose("arguments", "cut by the limit: a whole answer cannot show a part of them", ledger)
     return {}

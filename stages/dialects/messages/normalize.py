@@ -140,7 +140,7 @@ class MessagesNormalizer(Normalizer):
         if self._started:
             return
         self._started = True
-        self._usage = usage_of(message.get("usage"))
+        self._usage = usage_of(message.get("usage"), ledger=self.ledger)
         model = self._word(message.get("model"))
         out.append(
             MessageStart(self._word(message.get("id")), model or self.facts.model, self._usage or self.facts.usage)
@@ -195,7 +195,7 @@ class MessagesNormalizer(Normalizer):
         self._tell(_object(event.get("delta")), event.get("usage"))
 
     def _tell(self, delta: Mapping[str, Any], usage: Any) -> None:
-        self._usage = usage_of(usage, self._usage)
+        self._usage = usage_of(usage, self._usage, self.ledger)
         reason, sequence = delta.get("stop_reason"), delta.get("stop_sequence")
         if isinstance(reason, str) and reason:
             self._stop = STOP_REASONS.get(reason)

@@ -70,6 +70,7 @@ class _Builder(Builder):
         super().__init__(request, ladder, options, NAME)
         self.names = ToolNames(MANY, NOTHING) if self.native else ToolNames(NAME_CHARS, BARRED)
         self.ids = UpstreamIds(MANY, NOTHING) if self.native else UpstreamIds(ID_CHARS, BARRED)
+        self.anew: set[str] = set()
         self.writer = BlockWriter(ladder, self.names, self.ids, options, self.native)
 
     def build(self) -> BuiltRequest:
@@ -95,13 +96,16 @@ class _Builder(Builder):
         changed = route_changes(
             self.request, self.options, bounds=("max_tokens",), sampling=SAMPLING, reasoning=reasoning
         )
-        return changed | {"messages"}
+        return changed | self.anew
 
     def _conversation(self, body: JSON) -> None:
         request = self.request
         if self.native and request.given is not None and is_as_given(request):
             anew = {turn.where: self.writer.messages([turn]) for turn in request.turns if self.writer.is_foreign(turn)}
-            body["messages"] = replaced(request.given.body["messages"], anew)
+            body["messages"] = given = list(request.given.body["messages"]) if request.turns else []
+            if anew:
+                body["messages"] = replaced(given, anew)
+                self.anew = {"messages"}
             return
         system, turns = (request.system, request.turns) if self.native else request.instructions()
         blocks = self.writer.system(system)

@@ -40,8 +40,8 @@ _KEPT = ("output_config", "output_format", "metadata")
 _CLIENT_TOOLS = ("bash_", "text_editor_", "memory_", "computer_", "browser_")
 
 
-def parse(body: Mapping[str, Any], *, ledger: Ledger, limits: Limits = DEFAULT_LIMITS) -> Request:
-    """What a Messages body asks for.
+def parse(body: Mapping[str, Any], *, ledger: Ledger, limits: Limits = DEFAULT_LIMITS, own: bool = False) -> Request:
+    """What a Messages body asks for. `own`: of this same dialect, so what must be there may be missing.
 
     Raises `ClientError` naming the first member that is not as it must be.
     """
@@ -54,23 +54,25 @@ def parse(body: Mapping[str, Any], *, ledger: Ledger, limits: Limits = DEFAULT_L
         rest["private"]["thread"] = thread.value
     rest["private"].update({name: body[name] for name in _KEPT if body.get(name) is not None})
     turns = _turns(members, reading, limits)
+    if not (turns or own):
+        raise ClientError.about("messages", "is required, and not empty")
     choice, parallel = _tool_choice(members, reading)
     request = Request(
         dialect=NAME,
-        model=members.need("model"),
+        model=members.text("model") if own else members.need("model"),
         turns=turns,
         system=_system(members, reading, limits),
         tools=(*_tools(members, reading), *_added(turns, reading)),
         tool_choice=choice,
         parallel=parallel,
-        max_tokens=_max_tokens(members),
+        max_tokens=_max_tokens(members, own),
         stop=members.texts("stop_sequences"),
         temperature=members.number("temperature"),
         top_p=members.number("top_p"),
         top_k=members.integer("top_k"),
         reasoning=_reasoning(members, reading),
         output=_output(members, reading),
-        user=_user(members),
+        user=_user(members, reading),
         cache=cache(members),
         service_tier=reading.word(members, "service_tier", _TIERS),
         stream=members.flag("stream") is True,
@@ -92,11 +94,8 @@ _PATHS = {
 
 
 def _turns(members: Members, reading: Reading, limits: Limits) -> tuple[Turn, ...]:
-    found = list(members.objects("messages"))
-    if not found:
-        raise ClientError("messages: is required, and not empty")
     turns = []
-    for message in found:
+    for message in members.objects("messages"):
         message.need("role")
         role = reading.word(message, "role", _ROLES) or Role.USER
         own = {name: f"messages[].{name}" for name in ("output_config", "clear_at")}
@@ -113,12 +112,12 @@ def _system(members: Members, reading: Reading, limits: Limits) -> tuple[Turn, .
     return (Turn(Role.SYSTEM, parts, where="system"),) if parts else ()
 
 
-def _max_tokens(members: Members) -> int:
+def _max_tokens(members: Members, own: bool) -> int | None:
     found = members.integer("max_tokens")
-    if found is None:
-        raise ClientError("max_tokens: is required")
-    if found < 0:
-        raise ClientError("max_tokens: must not be negative")
+    if found is None and not own:
+        raise ClientError.about("max_tokens", "is required")
+    if found is not None and found < 0:
+        raise ClientError.about("max_tokens", "must not be negative")
     return found
 
 
@@ -186,6 +185,7 @@ def _tool_choice(members: Members, reading: Reading) -> tuple[ToolChoice | None,
     name = choice.need("name") if mode is Choosing.ONE else ""
     single = choice.flag("disable_parallel_tool_use")
     rest = reading.rest(choice, ("type", "name", "disable_parallel_tool_use"), {})
+    reading.others(choice, "type", "name", "disable_parallel_tool_use")
     return ToolChoice(mode, name, kind=ToolKind.FUNCTION, **rest), None if single is None else not single
 
 
@@ -194,7 +194,9 @@ def _reasoning(members: Members, reading: Reading) -> Reasoning | None:
     effort = "" if config is None else reading.word(config, "effort", _EFFORTS) or ""
     if config is not None and config.has("task_budget"):
         reading.lose("output_config.task_budget", "output_config.task_budget")
+    reading.others(config, "effort", "format", "task_budget")
     thinking = members.object("thinking")
+    reading.others(thinking, "type", "budget_tokens", "display", "block_binding")
     if thinking is None:
         return Reasoning(effort=effort, where="output_config.effort") if effort else None
     kind = thinking.need("type")
@@ -223,10 +225,12 @@ def _output(members: Members, reading: Reading) -> OutputFormat | None:
         return None
     schema = found.object("schema")
     if schema is None:
-        raise ClientError(f"{found.path('schema')}: is required")
+        raise ClientError.about(found.path("schema"), "is required")
+    reading.others(found, "type", "schema")
     return OutputFormat(OutputKind.SCHEMA, schema=schema.value, where=found.where)
 
 
-def _user(members: Members) -> str | None:
+def _user(members: Members, reading: Reading) -> str | None:
     metadata = members.object("metadata")
+    reading.others(metadata, "user_id")
     return (metadata.text("user_id") or None) if metadata is not None else None

@@ -73,7 +73,7 @@ def _image(members: Members, reading: Reading, limits: Limits) -> ImagePart | Se
     rest = reading.rest(members, ("type", "source", "cache_control"), BLOCK_OWN)
     source = members.object("source")
     if source is None:
-        raise ClientError(f"{members.path('source')}: is required")
+        raise ClientError.about(members.path("source"), "is required")
     if source.need("type") not in _SOURCES:
         return _unknown(members, source, _SOURCES)
     return ImagePart(_source(source), cache=cache(members), **rest)
@@ -83,7 +83,7 @@ def _document(members: Members, reading: Reading, limits: Limits) -> DocumentPar
     rest = reading.rest(members, ("type", "source", "title", "context", "citations", "cache_control"), {})
     source = members.object("source")
     if source is None:
-        raise ClientError(f"{members.path('source')}: is required")
+        raise ClientError.about(members.path("source"), "is required")
     if source.need("type") not in _DOCUMENT_SOURCES:
         return _unknown(members, source, _DOCUMENT_SOURCES)
     citations = members.object("citations")
@@ -133,7 +133,7 @@ def _tool_use(members: Members, reading: Reading, limits: Limits) -> ToolUsePart
     rest = reading.rest(members, ("type", "id", "name", "input", "cache_control"), BLOCK_OWN)
     given = members.value.get("input")
     if given is not None and not isinstance(given, Mapping):
-        raise ClientError(f"{members.path('input')}: must be an object")
+        raise ClientError.about(members.path("input"), "must be an object")
     return ToolUsePart(
         members.call_id("id", limits),
         members.need("name"),
@@ -159,7 +159,7 @@ def _held(members: Members, reading: Reading, limits: Limits, holder: str) -> tu
     parts: list[ResultPart] = []
     for part in content(members, reading, limits):
         if not isinstance(part, ResultPart):
-            raise ClientError(f"{part.where}.type: cannot stand in {holder}")
+            raise ClientError.about(f"{part.where}.type", f"cannot stand in {holder}")
         parts.append(part)
     return tuple(parts)
 

@@ -1,16 +1,17 @@
 """Token counts, which are exclusive in Messages too."""
 
-from collections.abc import Mapping
-from math import isfinite
 from typing import Any
 
 from attrs import evolve
 
+from pipeline.counts import count_of
 from pipeline.events import Usage
+from pipeline.ledger import Ledger
 
 
-def usage_of(counts: Any, before: Usage | None = None) -> Usage | None:
+def usage_of(counts: Any, before: Usage | None = None, ledger: Ledger | None = None) -> Usage | None:
     """A `usage` object; what it does not say, or says as null, stays as it was `before`. None: nobody counted.
+    `ledger`: see `count_of`.
 
     `output_tokens` holds the thinking. Counts replace earlier ones, never add to them.
     """
@@ -18,11 +19,11 @@ def usage_of(counts: Any, before: Usage | None = None) -> Usage | None:
         return before
     details = counts.get("output_tokens_details")
     told = {
-        "input": _count(counts, "input_tokens"),
-        "cache_read": _count(counts, "cache_read_input_tokens"),
-        "cache_write": _count(counts, "cache_creation_input_tokens"),
-        "output": _count(counts, "output_tokens"),
-        "reasoning": _count(details, "thinking_tokens") if isinstance(details, dict) else None,
+        "input": count_of(counts.get("input_tokens"), ledger),
+        "cache_read": count_of(counts.get("cache_read_input_tokens"), ledger),
+        "cache_write": count_of(counts.get("cache_creation_input_tokens"), ledger),
+        "output": count_of(counts.get("output_tokens"), ledger),
+        "reasoning": count_of(details.get("thinking_tokens"), ledger) if isinstance(details, dict) else None,
     }
     found = {name: count for name, count in told.items() if count is not None}
     if not found:
@@ -41,11 +42,3 @@ def counts_of(usage: Usage) -> dict[str, Any]:
     if usage.reasoning:
         written["output_tokens_details"] = {"thinking_tokens": usage.reasoning}
     return written
-
-
-def _count(counts: Mapping[str, Any], name: str) -> int | None:
-    """A count; an odd one counts as absent."""
-    value = counts.get(name)
-    if isinstance(value, bool) or not isinstance(value, int | float) or not isfinite(value):
-        return None
-    return max(0, int(value))

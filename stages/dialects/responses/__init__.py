@@ -12,7 +12,7 @@ from pipeline.events import Event, Frame, StreamError
 from pipeline.failure import answered
 from pipeline.jsontext import loads
 from pipeline.ledger import Ledger
-from pipeline.limits import Limits
+from pipeline.limits import DEFAULT_LIMITS, Limits
 from pipeline.message import Message
 from pipeline.request import Request, RequestOptions
 from pipeline.stage import Stage
@@ -38,6 +38,7 @@ class Responses:
         "x-codex-",
         "x-models-etag",
     )
+    tells: tuple[str, ...] = ("openai-beta", "session-id", "thread-id", "x-codex-")
     reasoning: ShowReasoning = ShowReasoning.SUMMARY
     limit: ToldLimit = "incomplete"
 
@@ -56,9 +57,9 @@ class Responses:
             echo=echo_of(request),
         )
 
-    def parse(self, body: Mapping[str, Any], *, ledger: Ledger, limits: Limits) -> Request:
+    def parse(self, body: Mapping[str, Any], *, ledger: Ledger, limits: Limits, own: bool = False) -> Request:
         """A client's request. Raises `ClientError` naming the member that is wrong or cannot be honoured."""
-        return request.parse(body, ledger=ledger, limits=limits)
+        return request.parse(body, ledger=ledger, limits=limits, own=own)
 
     def build(self, asked: Request, *, ledger: Ledger, limits: Limits, options: RequestOptions) -> BuiltRequest:
         """The body to send up. Raises `ClientError` naming the client's member that cannot be honoured."""
@@ -88,7 +89,9 @@ class Responses:
             raise UpstreamError("the upstream's answer is no JSON", code="invalid_json") from error
         return body.read(parsed, facts=facts, ledger=ledger, limits=limits)
 
-    def write_body(self, message: Message, *, facts: RequestFacts, ledger: Ledger) -> Mapping[str, Any]:
+    def write_body(
+        self, message: Message, *, facts: RequestFacts, ledger: Ledger, limits: Limits = DEFAULT_LIMITS
+    ) -> Mapping[str, Any]:
         """The body of a whole answer."""
         encoder = ResponsesEncoder(facts=facts, ledger=ledger, reasoning=self.reasoning, limit=self.limit)
         return body.written(message, encoder)

@@ -46,6 +46,7 @@ from pipeline.word import word
 from stages.dialects.responses.errors import failed_error
 from stages.dialects.responses.items import NAME
 from stages.dialects.responses.opaque import BLOB, item_of
+from stages.dialects.responses.stops import INCOMPLETE, UNSAID, WITHHELD
 from stages.dialects.responses.usage import usage_object
 from stages.dialects.responses.written import (
     ARGUMENTS,
@@ -75,20 +76,6 @@ UNASKED: Final[Json] = {
     "top_p": None,
 }
 """What a response says of its request where that says nothing."""
-
-INCOMPLETE: dict[StopReason, str] = {
-    StopReason.MAX_TOKENS: "max_output_tokens",
-    StopReason.CONTEXT_WINDOW: "max_output_tokens",
-    StopReason.REFUSAL: "content_filter",
-}
-"""Why a response that ended so is incomplete; a refusal is, unless it was said. The others are complete."""
-
-UNSAID: dict[StopReason, str] = {
-    StopReason.STOP_SEQUENCE: "Responses does not tell that a stop sequence ended it",
-    StopReason.PAUSE_TURN: "Responses does not tell that the turn is to go on",
-    StopReason.CONTEXT_WINDOW: "Responses tells one limit from another by no word",
-}
-"""Stop reasons that are lost in part."""
 
 NOTES: Final = ("url_citation", "file_citation", "container_file_citation", "file_path")
 """The notes that Responses has."""
@@ -181,8 +168,7 @@ class ResponsesEncoder(Encoder):
         block = event.block
         item: Written | None = None
         if isinstance(block, TextBlock):
-            said = self._id("msg")
-            item = WrittenParts(self._wire, -1, said, {"id": said, "type": "message", "role": "assistant"}, "content")
+            item = self._message_item()
         elif isinstance(block, ReasoningBlock):
             item = self._reasoning_item()
         elif isinstance(block, RedactedReasoningBlock):
@@ -205,6 +191,10 @@ class ResponsesEncoder(Encoder):
         else:
             self.ledger.record(STAGE, path_of(event.index, block), "dropped", "Responses cannot show it")
         self._blocks[event.index] = item
+
+    def _message_item(self) -> WrittenParts:
+        name = self._id("msg")
+        return WrittenParts(self._wire, -1, name, {"id": name, "type": "message", "role": "assistant"}, "content")
 
     def _reasoning_item(self) -> WrittenParts:
         name = self._id("rs")
@@ -319,8 +309,25 @@ class ResponsesEncoder(Encoder):
     def _message_delta(self, event: MessageDelta, out: list[Frame]) -> None:
         self._end = event
 
+    def _refuse(self, out: list[Frame]) -> None:
+        """Of an answer that a filter withheld: a refusal, since clients ask again for one that is incomplete."""
+        item = self._message_item()
+        self._place(item)
+        item.say(BY_DELTA[RefusalDelta], WITHHELD, out)
+        item.close(out, complete=True)
+        self._refused = True
+        self.ledger.record(STAGE, "refusal", "made", "a filter withheld the answer, and nobody said a word of it")
+
+    @property
+    def _answered(self) -> bool:
+        """Something was said to the client, or called."""
+        messages = (item for item in self._items if isinstance(item, WrittenParts) and item.has_status)
+        return any(messages) or any(isinstance(item, WrittenCall | WrittenWhole) for item in self._items)
+
     def _message_stop(self, event: MessageStop, out: list[Frame]) -> None:
         end = self._end or MessageDelta(StopReason.END_TURN)
+        if end.stop_reason is StopReason.REFUSAL and not self._answered:
+            self._refuse(out)
         reason = self._why(end)
         if reason is None and self._limit_of(end) is not None:
             self.ledger.record(STAGE, "stop reason", "translated", "the route calls what a limit ended completed")

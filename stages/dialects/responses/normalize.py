@@ -128,7 +128,7 @@ class ResponsesNormalizer(Normalizer):
             MessageStart(
                 name if isinstance(name, str) else "",
                 model if isinstance(model, str) and model else self.facts.model,
-                usage_of(usage) if isinstance(usage, dict) else self.facts.usage,
+                usage_of(usage, self.ledger) if isinstance(usage, dict) else self.facts.usage,
             )
         )
 
@@ -231,11 +231,8 @@ class ResponsesNormalizer(Normalizer):
         for item in self._output.items:
             item.settle(out, complete=status != "incomplete")
         usage = response.get("usage")
-        out.append(
-            MessageDelta(
-                self._stop_reason(response, status), usage=usage_of(usage) if isinstance(usage, dict) else None
-            )
-        )
+        counts = usage_of(usage, self.ledger) if isinstance(usage, dict) else None
+        out.append(MessageDelta(self._stop_reason(response, status), usage=counts))
         out.append(MessageStop())
         self.ended = True
 

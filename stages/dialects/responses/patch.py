@@ -14,10 +14,10 @@ from pipeline.limits import Limits
 from pipeline.logprobs import scores_in
 from pipeline.message import Content, Message, Reasoning, Refusal, Text, ToolUse, assemble
 from stages.dialects.responses.calls import MEMBERS
-from stages.dialects.responses.encode import INCOMPLETE
 from stages.dialects.responses.kept import STAGE, UNTRUE, NewItems, respoken
 from stages.dialects.responses.normalize import ResponsesNormalizer
 from stages.dialects.responses.opaque import JOINT, parts_of
+from stages.dialects.responses.stops import INCOMPLETE
 from stages.dialects.responses.usage import usage_object
 from stages.dialects.responses.written import OUTPUT_TEXT, RAW, REFUSAL, SUMMARY, Json
 

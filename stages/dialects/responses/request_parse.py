@@ -37,12 +37,14 @@ _MODES = {"auto": Choosing.AUTO, "required": Choosing.ANY, "none": Choosing.NONE
 _FORMATS = {"text": OutputKind.TEXT, "json_object": OutputKind.JSON, "json_schema": OutputKind.SCHEMA}
 _SUMMARIES = {word: word for word in ("auto", "concise", "detailed")}
 _LOGPROBS = "message.output_text.logprobs"
+_INCLUDED = ("reasoning.encrypted_content", _LOGPROBS)
+"""What of `include` an answer of any dialect holds: the first in an envelope, the other where it can be asked for."""
 _STATE = ("previous_response_id", "conversation", "prompt")
 _KEPT = ("user", "safety_identifier", "include", "reasoning", "text", "top_logprobs")
 
 
-def parse(body: Mapping[str, Any], *, ledger: Ledger, limits: Limits = DEFAULT_LIMITS) -> Request:
-    """What a Responses body asks for.
+def parse(body: Mapping[str, Any], *, ledger: Ledger, limits: Limits = DEFAULT_LIMITS, own: bool = False) -> Request:
+    """What a Responses body asks for. `own`: of this same dialect, so what must be there may be missing.
 
     Raises `ClientError` naming the first member that is not as it must be.
     """
@@ -52,13 +54,17 @@ def parse(body: Mapping[str, Any], *, ledger: Ledger, limits: Limits = DEFAULT_L
     rest["private"].update({name: body[name] for name in _KEPT if body.get(name) is not None})
     reader = ItemReader(reading, limits)
     turns = reader.turns(members)
-    if not turns and not any(members.has(name) for name in _STATE):
-        raise ClientError("input: is required, and not empty")
+    if not (turns or own or any(members.has(name) for name in _STATE)):
+        raise ClientError.about("input", "is required, and not empty")
+    for at, word in enumerate(members.texts("include")):
+        if word not in _INCLUDED:
+            reading.lose("include[] besides", f"include[{at}]")
     tools = _Tools(reading)
     text = members.object("text")
+    reading.others(text, "format", "verbosity")
     request = Request(
         dialect=NAME,
-        model=members.text("model") if members.has("prompt") else members.need("model"),
+        model=members.text("model") if own or members.has("prompt") else members.need("model"),
         system=_instructions(members),
         turns=tuple(turns),
         tools=tools.read(members, reader.late_tools),
@@ -119,6 +125,7 @@ def _reasoning(members: Members, reading: Reading) -> Reasoning | None:
     summary = reading.word(found, "summary", _SUMMARIES) or reading.word(found, "generate_summary", _SUMMARIES) or ""
     own = {name: f"reasoning.{name}" for name in ("context", "mode")}
     rest = reading.rest(found, ("effort", "summary", "generate_summary"), own)
+    reading.others(found, "effort", "summary", "generate_summary", *own)
     return Reasoning(None, effort if effort in WORDS else "", None, summary, **rest)
 
 

@@ -40,6 +40,7 @@ READ = table(
     Row("top_p", _ACCEPT, "top_p"),
     Row("top_logprobs", _TRANSLATE, "logprobs"),
     Row("include", _TRANSLATE, "logprobs"),
+    Row("include[] besides", _DROP, reason="no other dialect's answer holds it"),
     Row("reasoning", _TRANSLATE, "reasoning"),
     Row("reasoning.context", _DROP, reason="earlier reasoning is not sent to other providers"),
     Row("reasoning.mode", _DROP, reason="no other dialect has modes of reasoning"),

@@ -134,7 +134,7 @@ class ItemReader:
         parts: list[ResultPart] = []
         for part in self._content(item, "output"):
             if not isinstance(part, ResultPart):
-                raise ClientError(f"{part.where}.type: cannot stand in a tool's result")
+                raise ClientError.about(f"{part.where}.type", "cannot stand in a tool's result")
             parts.append(part)
         found = tuple(parts)
         return ToolResultPart(item.call_id("call_id", self.limits), unmarked(found), marked(found), kind, **rest)
@@ -201,7 +201,7 @@ def _file(part: Members) -> DocumentPart:
 def _audio(part: Members) -> AudioPart:
     audio = part.object("input_audio")
     if audio is None:
-        raise ClientError(f"{part.path('input_audio')}: is required")
+        raise ClientError.about(part.path("input_audio"), "is required")
     return AudioPart(audio.need("data"), audio.need("format"))
 
 
