@@ -1,6 +1,6 @@
 """What becomes of an answer whose text holds markup: short names for it, at any cut."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from typing import Any
 
 from attrs import define, field
@@ -12,6 +12,7 @@ from pipeline.message import Message, Reasoning, Refusal, Text, ToolUse, assembl
 from pipeline.outcome import Outcome
 from pipeline.route import AnswerOptions
 from stages.scrub import TagScrubber
+from stages.scrub.grammar import Refused, Source, Unfinished
 from tests.canonical import BEGIN, END, TEXT, losses, start, stop, text
 
 PROMPT = AnswerOptions(recover="prompt")
@@ -153,4 +154,31 @@ def at_every_cut(whole: str, *, end: Event = END, **asked: Any) -> Scrubbed:
         assert other.content == first.content, parts
         assert other.lost == first.lost, parts
         assert other.message.stop_reason == first.message.stop_reason
+    return first
+
+
+Step = Callable[[Source], Generator[Any, None, Any]]
+
+
+def stepped(step: Step, text: str, size: int = 1000) -> tuple[Any, str]:
+    """What a step gives, or raises, and what it leaves of a text that comes in pieces."""
+    source, parts = Source("<", 1), cuts(text, size)
+    steps = step(source)
+    try:
+        while True:
+            next(steps)
+            if parts:
+                source.feed(parts.pop(0))
+            source.over = not parts
+    except StopIteration as end:
+        return end.value, source.text[source.at :] + "".join(parts)
+    except (Refused, Unfinished) as error:
+        return type(error), ""
+
+
+def at_every_size(step: Step, text: str) -> tuple[Any, str]:
+    """The same at every cut."""
+    first = stepped(step, text)
+    for size in SIZES:
+        assert stepped(step, text, size) == first
     return first

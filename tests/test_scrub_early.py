@@ -35,7 +35,7 @@ from stages.scrub.grammar import Family, Found, Place, Source
 from stages.scrub.json_body import body
 from stages.scrub.opened import rest_of
 from tests.canonical import BEGIN, BOOM, CALL_A, CUT, END, LIMIT, REASONING, TEXT, args, start, stop, text, think
-from tests.scrubbing import NATIVE, PROMPT, TOOLS, Scrubbed, cuts, said
+from tests.scrubbing import MARKUP, NATIVE, PROMPT, TOOLS, F, Scrubbed, cuts, said
 from tests.support import DONE, events_of, finish, sse
 from tests.support import text as upstream_text
 
@@ -267,6 +267,27 @@ def test_a_call_that_a_limit_cuts_is_closed_and_not_whole() -> None:
     parts = said(f'a{OPEN}"arguments": {{"x": 1', end=LIMIT)
     assert short(*play(stage(), *parts))[2:] == [["a", ["f"], "{"], [], [False]]
     assert play(stage(), *parts)[-1] == [BlockStop(1, False), LIMIT]
+
+
+def test_so_it_is_where_what_is_unfinished_is_hidden() -> None:
+    parts = said(f'a{OPEN}"arguments": {{"x": 1', end=LIMIT)
+    asked = evolve(EARLY, unfinished="hide")
+    assert short(*play(stage(options=asked), *parts))[2:] == [["a", ["f"], "{"], [], [False]]
+
+
+@pytest.mark.parametrize(
+    ("members", "without"),
+    [
+        ('"arguments": {"x": 1}, "arguments": {"x": 2}', [("f", '{"x": 2}'), F]),
+        ('"name": "g"', [("g", "{}"), F]),
+        ("oops", [F]),
+    ],
+)
+def test_what_a_broken_call_costs_with_it_are_the_calls_behind(members: str, without: list[Any]) -> None:
+    whole = f"{OPEN}{members}}}</tool_call>{MARKUP}"
+    assert Scrubbed(PROMPT).give(*said(*cuts(whole, 3))).content == without
+    with pytest.raises(UpstreamError, match="are no JSON object"):
+        play(stage(), *said(*cuts(whole, 3)))
 
 
 @pytest.mark.parametrize("short_of", [0, 1])

@@ -99,13 +99,17 @@ CALLED: dict[str, list[Any]] = {
 """What makes calls and reasoning."""
 
 
+BESIDE = "what stands beside the name and the arguments of a call"
+
+
 @pytest.mark.parametrize("options", [PROMPT, HIDING])
 @pytest.mark.parametrize("markup", CALLED)
 def test_markup_is_read(markup: str, options: Any) -> None:
     out = at_every_cut(markup, options=options)
     assert out.content == CALLED[markup]
     assert not any("<" in delta for delta in out.deltas)
-    assert out.lost in ([], [("dropped", "the markup of a call is empty")])
+    assert set(out.lost) <= {("dropped", BESIDE), ("dropped", "the markup of a call is empty")}
+    assert (("dropped", BESIDE) in out.lost) == any(left in markup for left in ("done", " n=", ",n=", "note="))
 
 
 def test_the_value_of_an_attribute_has_at_most_4096_characters() -> None:
@@ -114,9 +118,6 @@ def test_the_value_of_an_attribute_has_at_most_4096_characters() -> None:
             whole = f"<tool_call id={value.format('a' * (4096 + more))}>{MARKUP[11:]}"
             for size in (7, 5000):
                 assert scrubbed(*cuts(whole, size)).content == ([whole] if more else [F])
-
-
-BESIDE = "what stands beside the name and the arguments of a call"
 
 
 def test_a_body_may_begin_with_a_bare_key() -> None:
@@ -164,7 +165,8 @@ BEHIND: dict[str, list[Any]] = {
 def test_behind_a_body_that_its_closer_does_not_follow_all_is_text(behind: str) -> None:
     out = at_every_cut(f"<tool_call>{CALL}{behind}")
     assert out.content == BEHIND[behind]
-    assert out.lost == ([("dropped", "the markup of a call names no tool")] if '"}</' in behind else [])
+    said = [("dropped", BESIDE)] if "done" in behind else []
+    assert out.lost == ([("dropped", "the markup of a call names no tool")] if '"}</' in behind else said)
 
 
 @pytest.mark.parametrize("behind", ["\n```\na", "}<｜tool▁call▁begin｜>a", "}{", "} a", "// a"])

@@ -1,7 +1,7 @@
 """stages.scrub.grammar: the small steps that parsers are built from, at every cut."""
 
 import re
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 from functools import partial
 from typing import Any
 
@@ -13,47 +13,19 @@ from stages.scrub.grammar import (
     Source,
     Unfinished,
     behind_blanks,
-    fence,
     is_cut,
     more,
     one_of,
     peek,
     second,
     skip,
-    tag,
     until,
     word,
 )
-from tests.scrubbing import SIZES, cuts
+from tests.scrubbing import at_every_size, stepped
 
 TOKENS = ("ab", "abc", "b")
 LETTERS = re.compile(r"[a-z]+")
-
-Step = Callable[[Source], Generator[Any, None, Any]]
-
-
-def stepped(step: Step, text: str, size: int = 1000) -> tuple[Any, str]:
-    """What a step gives, or raises, and what it leaves of a text that comes in pieces."""
-    source, parts = Source("<", 1), cuts(text, size)
-    steps = step(source)
-    try:
-        while True:
-            next(steps)
-            if parts:
-                source.feed(parts.pop(0))
-            source.over = not parts
-    except StopIteration as end:
-        return end.value, source.text[source.at :] + "".join(parts)
-    except (Refused, Unfinished) as error:
-        return type(error), ""
-
-
-def at_every_size(step: Step, text: str) -> tuple[Any, str]:
-    """The same at every cut."""
-    first = stepped(step, text)
-    for size in SIZES:
-        assert stepped(step, text, size) == first
-    return first
 
 
 @pytest.mark.parametrize(
@@ -159,67 +131,6 @@ def test_a_word_has_at_most_256_characters() -> None:
     step = partial(word, pattern=LETTERS)
     assert stepped(step, "a" * 256) == ("a" * 256, "")
     assert stepped(step, "a" * 257) == (Refused, "")
-
-
-@pytest.mark.parametrize(
-    ("text", "given", "left"),
-    [
-        (">x", {}, "x"),
-        (" \n>x", {}, "x"),
-        ("|>x", {}, "x"),
-        (" |>x", {}, "x"),
-        ("/>x", None, "x"),
-        (" />x", None, "x"),
-        (" a='b'>x", {"a": "b"}, "x"),
-        (' a = "b>"\n c-d.e=\'"\' >x', {"a": "b>", "c-d.e": '"'}, "x"),
-        (' a=""/>x', None, "x"),
-        (' a=""|>x', {"a": ""}, "x"),
-        ("a>", Refused, ""),
-        ("", Refused, ""),
-        (" ", Refused, ""),
-        ("/x", Refused, ""),
-        ("/ >", Refused, ""),
-        ("|x", Refused, ""),
-        (" a>", Refused, ""),
-        (" a b>", Refused, ""),
-        (" a=b>x", {"a": "b"}, "x"),
-        (" a=b c = d|>x", {"a": "b", "c": "d"}, "x"),
-        (" a=b/>x", None, "x"),
-        (" a='b',c=d ,\te=f,>x", {"a": "b", "c": "d", "e": "f"}, "x"),
-        (" a='\\'b\\\\'>x", {"a": "\\'b\\\\"}, "x"),
-        (" a='b\\", Refused, ""),
-        (" a='b'\"c\">", Refused, ""),
-        (" a=b=c>", Refused, ""),
-        (" a=,b=c>", Refused, ""),
-        (" a=b,,c=d>", Refused, ""),
-        (" ,a=b>", Refused, ""),
-        (" a=>", Refused, ""),
-        (" a=", Refused, ""),
-        (" a=b", Refused, ""),
-        (" a='b", Refused, ""),
-        (" a='b'", Refused, ""),
-        (" a='b'c='d'>", Refused, ""),
-        (" 1='b'>", Refused, ""),
-        (" X='b'>", {"X": "b"}, ""),
-    ],
-)
-def test_a_tag_has_attributes_and_nothing_else(text: str, given: Any, left: str) -> None:
-    assert at_every_size(tag, text) == (given, left)
-
-
-@pytest.mark.parametrize(
-    ("text", "given", "left"),
-    [
-        ("```json\n {x", "{", "{x"),
-        ("```\n{", "{", "{"),
-        ("``` {", "{", "{"),
-        ("```", "", ""),
-        ("``{", Refused, ""),
-        ("x", Refused, ""),
-    ],
-)
-def test_a_fence_is_taken_with_its_line(text: str, given: Any, left: str) -> None:
-    assert at_every_size(fence, text) == (given, left)
 
 
 @pytest.mark.parametrize(

@@ -48,7 +48,14 @@ def test_markup_that_is_hidden_is_recorded(markup: str) -> None:
 
 @pytest.mark.parametrize(
     ("body", "arguments"),
-    [('{"name": "f", "x": 1}', "{}"), ('{"name": "f", "arguments": {"x": 1}, "input": "y"}', '{"x": 1}')],
+    [
+        ('{"name": "f", "x": 1}', "{}"),
+        ('{"name": "g", "name": "f"}', "{}"),
+        ('{"arguments": {"y": 1}, "name": "f", "arguments": {"x": 1}}', '{"x": 1}'),
+        ('{"function": {"name": "f", "arguments": {"x": 1}}, "arguments": {"y": 1}}', '{"x": 1}'),
+        ('{"function": {"name": "f", "arguments": {}, "arguments": {"x": 1}}}', '{"x": 1}'),
+        ('{"name": "f", "arguments": {"x": 1}, "input": "y"}', '{"x": 1}'),
+    ],
 )
 def test_what_stands_beside_a_calls_arguments_is_recorded(body: str, arguments: str) -> None:
     out = at_every_cut(f"<tool_call>{body}</tool_call>")

@@ -15,6 +15,7 @@ from pipeline.events import (
     Frame,
     MessageStop,
     ReasoningDelta,
+    RefusalDelta,
     ToolUseBlock,
 )
 from pipeline.route import AnswerOptions
@@ -23,7 +24,7 @@ from stages.scrub import TagScrubber
 from stages.scrub.inplace import OWN
 from tests.canonical import BEGIN, CALL_A, END, REASONING, TEXT, losses, start, stop, text, think
 from tests.canonical import TOOLS as CALLED
-from tests.scrubbing import CALL, MARKUP, NATIVE, PROMPT, TOOLS, F, Scrubbed, cuts
+from tests.scrubbing import CALL, MARKUP, NATIVE, PROMPT, TOOLS, F, Scrubbed, cuts, obeys
 
 FIRST = [BEGIN, start(0, TEXT)]
 NOTHING = "<tool_call></tool_call>"
@@ -239,3 +240,12 @@ def test_a_call_that_is_cut_out_leaves_the_text_about_it() -> None:
         stop(OWN + 1),
         CALLED,
     ]
+
+
+@pytest.mark.parametrize("beside", [AnnotationDelta(0, {"type": "x"}), RefusalDelta(0, "no")])
+@pytest.mark.parametrize("markup", ["<think>a</think>", MARKUP])
+def test_a_block_that_something_beside_text_began_is_closed_before_what_is_put_in(markup: str, beside: Event) -> None:
+    out = said(beside, text(0, f"{markup}b"), stop(0), END)
+    assert out[:3] == [start(0, TEXT), beside, stop(0)]
+    obeys([BEGIN, *out], dense=False)
+    assert [event for event in out if event == text(OWN + 1, "b")]

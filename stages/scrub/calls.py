@@ -1,11 +1,16 @@
 """The calls that the objects of a JSON body are."""
 
+import json
 from collections.abc import Collection, Iterator, Mapping
 
-from pipeline.jsontext import BLANK, dumps
+from attrs import evolve
+
+from pipeline.jsontext import BLANK, dumps, is_whole
+from stages.scrub.fence import Fence
 from stages.scrub.grammar import Call, Lost
 from stages.scrub.json_body import Body, Value, members, objects
 from stages.scrub.mend import mend
+from stages.scrub.strings import name_of, whole_escapes
 
 ARGUMENTS = ("arguments", "parameters", "args", "params", "input")
 """The members that may hold a call's arguments: the first that is there does."""
@@ -17,6 +22,7 @@ NO_OBJECT = Lost("what stands in the markup of a call is no JSON object")
 NO_NAME = Lost("the markup of a call names no tool")
 NO_ARGUMENTS = Lost("the arguments of a call are no JSON object")
 NO_BODY = Lost("the markup of a call is empty")
+LEFT = Lost("what stands beside the name and the arguments of a call")
 
 
 def calls_in(
@@ -43,7 +49,16 @@ def _says_call(found: Mapping[str, Value], tool: str, tools: Collection[str]) ->
     name = found["name"].value if "name" in found else None
     if not isinstance(name, str):
         return False
-    return name.strip() in tools if any(key in found for key in ARGUMENTS) else len(found) == 1 and name.strip() == tool
+    name = name_of(name)
+    return name in tools if any(key in found for key in ARGUMENTS) else len(found) == 1 and name == tool
+
+
+def framed(calls: list[Call | Lost], fence: Fence | None) -> list[Call | Lost]:
+    """The calls of a body in a fence, which may say what cannot be carried."""
+    call = next((call for call in calls if isinstance(call, Call)), None)
+    if fence is None or not fence.left or call is None:
+        return calls
+    return [evolve(call, left=True) if one is call else one for one in calls]
 
 
 def call_of(name: str, body: Body, depth: int, id: str = "") -> Call | Lost:  # noqa: A002
@@ -51,11 +66,12 @@ def call_of(name: str, body: Body, depth: int, id: str = "") -> Call | Lost:  # 
     found = objects(body, depth)
     if len(found) != 1 or (arguments := found[0]) is None:
         return NO_ARGUMENTS
-    if not name.strip():
+    if not (name := name_of(name)):
         return NO_NAME
     if body.whole and not any(value.mended for value in arguments.values()):
-        return Call(name.strip(), body.text, id)
-    return Call(name.strip(), _text({name: value.value for name, value in arguments.items()}), id, mended=True)
+        text = whole_escapes(body.text)
+        return Call(name, text, id, mended=text != body.text)
+    return Call(name, _text({key: value.value for key, value in arguments.items()}), id, mended=True)
 
 
 def input_of(arguments: str) -> str:
@@ -69,22 +85,58 @@ def input_of(arguments: str) -> str:
 def _call(found: Mapping[str, Value], depth: int, freeform: Collection[str]) -> Call | Lost:
     """The call that an object says, itself or in its member `function`."""
     wrapped = found.get("function")
+    beside = any(value.repeated for value in found.values())
     if wrapped is not None and isinstance(wrapped.value, dict):
+        beside = beside or bool(found.keys() - BESIDE)
         inner, _ = members(wrapped.text)
-        found = {key: Value(value.value, value.text, wrapped.mended) for key, value in inner.items()}
-    name = found.get("name")
-    if name is None or not isinstance(name.value, str) or not name.value.strip():
+        found = {key: evolve(value, mended=wrapped.mended) for key, value in inner.items()}
+        beside = beside or any(value.repeated for value in inner.values())
+    said = found.get("name")
+    if said is None or not isinstance(said.value, str) or not (name := name_of(said.value)):
         return NO_NAME
     key = next((key for key in ARGUMENTS if key in found), "")
     given = found.get(key)
-    left = bool(found.keys() - BESIDE - {key})
-    if given is not None and isinstance(given.value, str) and name.value.strip() in freeform:
-        return Call(name.value.strip(), _text({"input": given.value}), mended=name.mended, left=left)
-    arguments = ("{}", False) if given is None else _arguments(given, depth)
+    left = beside or bool(found.keys() - BESIDE - {key})
+    call = Call(name, "{}") if given is None else _given(name, given, depth, freeform)
+    return evolve(call, mended=said.mended or call.mended, left=left) if isinstance(call, Call) else call
+
+
+def given_call(name: str, text: str, depth: int, freeform: Collection[str]) -> Call | Lost:
+    """The call of a tool with arguments that are in a string."""
+    return _given(name, Value(text, text), depth, freeform)
+
+
+def free_call(name: str, text: str, freeform: Collection[str]) -> Call | Lost:
+    """The call of a freeform tool whose input is a text, or a JSON string that holds it."""
+    if name not in freeform or not text.strip():
+        return NO_ARGUMENTS
+    try:
+        said = json.loads(text)
+    except (ValueError, RecursionError):
+        said = text
+    return _given(name, Value(said if isinstance(said, str) else text, text), 0, freeform)
+
+
+def _given(name: str, given: Value, depth: int, freeform: Collection[str]) -> Call | Lost:
+    """The call of a tool with arguments, whatever value they are."""
+    if name in freeform and isinstance(given.value, str):
+        return Call(name, _text({"input": _input(given.value)}), mended=not is_whole(given.value))
+    arguments = _arguments(given, depth)
     if arguments is None:
         return NO_ARGUMENTS
     text, mended = arguments
-    return Call(name.value.strip(), text, mended=name.mended or mended, left=left)
+    whole = whole_escapes(text)
+    return Call(name, whole, mended=mended or whole != text)
+
+
+def _input(text: str) -> str:
+    """The input that a string says: itself, or what its one member `input` says, if it is such an object."""
+    try:
+        found, end = members(text.strip(BLANK))
+    except (ValueError, RecursionError):
+        return text
+    only = found["input"].value if found.keys() == {"input"} and end == len(text.strip(BLANK)) else None
+    return only if isinstance(only, str) else text
 
 
 def _arguments(given: Value, depth: int) -> tuple[str, bool] | None:

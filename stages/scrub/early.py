@@ -10,11 +10,13 @@ from attrs import define, field
 
 from pipeline.jsontext import end_of
 from stages.scrub.grammar import Part, Place, Source, more, skip
+from stages.scrub.strings import name_of
 
 _HEX = "[0-9a-fA-F]"
 _HALF = f"u[dD][89abAB]{_HEX}{_HEX}"
-"""The first half of a character; the second one is told with it."""
-_ONE = rf'["\\/bfnrt]|(?!{_HALF})u{_HEX}{{4}}|{_HALF}(?:\\u{_HEX}{{4}}|(?=[^\\]|\\[^u]))'
+"""The first half of a character; the second one is told with it, and one that lacks it is not told."""
+_OTHER = f"u[dD][c-fC-F]{_HEX}{_HEX}"
+_ONE = rf'["\\/bfnrt]|(?!u[dD][89a-fA-F])u{_HEX}{{4}}|{_HALF}\\{_OTHER}'
 _INSIDE = re.compile(rf'[^"\\\x00-\x1f]*+(?:\\(?:{_ONE})[^"\\\x00-\x1f]*+)*+')
 _ESCAPE = re.compile(rf"\\(?:{_HALF}|(?:{_HALF}\\)?(?:u{_HEX}{{0,3}})?)\Z")
 """An escape that the end of the text cuts."""
@@ -242,7 +244,7 @@ class Beginning:
     def _call(self, name: str, path: Path) -> None:
         """A name is certain."""
         if self.name:  # the body's own is one only if its arguments say so; where both agree it is certain
-            if name.strip() == self.name and self.place.opens(self.name):
+            if name_of(name) == self.name and self.place.opens(self.name):
                 self._named = self._named or OUTSIDE
-        elif self._named is None and self.place.opens(name.strip()):
-            self.name, self._named = name.strip(), path
+        elif self._named is None and self.place.opens(name_of(name)):
+            self.name, self._named = name_of(name), path

@@ -8,12 +8,10 @@ this family, `Unfinished` that the message ended in the middle.
 import re
 from collections.abc import Callable, Collection, Generator, Mapping, Sequence
 from functools import cache
-from string import ascii_letters
 from typing import Any
 
 from attrs import define, field, frozen
 
-from pipeline.jsontext import end_of
 from pipeline.limits import DEFAULT_LIMITS, Limits
 
 
@@ -283,76 +281,6 @@ def word(source: Source, pattern: "re.Pattern[str]", most: int = 256) -> Generat
             raise Refused
         if source.left or not (yield from more(source)):
             return "".join(parts)
-
-
-_FIRST = frozenset(ascii_letters + "_")
-_NAME = re.compile(r"[\w:.-]+")
-_INFO = re.compile(r"\w*")
-_BARE = re.compile(r"""[^\s"'`=<>,/|]+""")
-_VALUES = {quote: re.compile(rf"[^{quote}\\]*+(?:\\.[^{quote}\\]*+)*+", re.DOTALL) for quote in ('"', "'")}
-VALUE = 4096
-"""So long may the value of an attribute be."""
-
-
-def tag(source: Source) -> Generator[None, None, dict[str, str] | None]:
-    """Take the rest of an opening tag behind its name: its attributes; None if it closes itself.
-
-    Raises `Refused` if it is none: words that are no `name="value"`, or `name=value`, are prose. A comma may part them.
-    """
-    attributes: dict[str, str] = {}
-    char = yield from peek(source)
-    if char not in (">", "|", "/", *BLANKS):
-        raise Refused
-    while char := (yield from skip(source)):
-        if char == ">":
-            source.at += 1
-            return attributes
-        if char in ("/", "|"):
-            if not (yield from one_of(source, ("/>", "|>"))):
-                break
-            return None if char == "/" else attributes
-        if char not in _FIRST:
-            break
-        name = yield from word(source, _NAME)
-        if (yield from skip(source)) != "=":
-            break
-        source.at += 1
-        attributes[name] = yield from _value(source)
-        if (yield from peek(source)) not in (">", "|", "/", ",", *BLANKS):
-            break
-        if (yield from skip(source)) == ",":
-            source.at += 1
-    raise Refused
-
-
-def _value(source: Source) -> Generator[None, None, str]:
-    """Take the value of an attribute, in quotes, which may stand in it escaped, or in none, where it holds none.
-
-    Raises `Refused` if there is none, or it is too long.
-    """
-    quote = yield from skip(source)
-    if quote not in _VALUES:
-        return (yield from word(source, _BARE, VALUE))
-    source.mark()
-    source.at += 1
-    begin, inside = source.past, _VALUES[quote]
-    while True:
-        source.at = end_of(inside, source.text, source.at)
-        if source.past - begin > VALUE:
-            raise Refused
-        if source.left and source.text[source.at] == quote:
-            source.at += 1
-            return source.taken()[1:-1]
-        if not (yield from more(source)):
-            raise Refused
-
-
-def fence(source: Source) -> Generator[None, None, str]:
-    """Take the line that opens a code fence, and blanks; the character behind them. Raises `Refused` if it is none."""
-    if not (yield from one_of(source, ("```",))):
-        raise Refused
-    yield from word(source, _INFO)
-    return (yield from skip(source))
 
 
 def second(source: Source) -> Generator[None, None, str]:

@@ -50,7 +50,7 @@ class PlacedWriter(Voice):
     _waiting: list[Event] = field(init=False, factory=list)
     """The start of a text block, blanks, and what came meanwhile."""
     _said: int | None = field(init=False, default=None)
-    """The text block that speaks, by the index that it came with."""
+    """The text block that speaks, or has something beside text, by the index that it came with."""
 
     @property
     def speaking(self) -> bool:
@@ -109,6 +109,7 @@ class PlacedWriter(Voice):
         if not (note and begun):
             self._fill(out)
         at = self._open(event.index, out)
+        self._said = event.index
         out.append(event if at == event.index else evolve(event, index=at))
 
     def _stop(self, event: BlockStop, out: list[Event]) -> None:

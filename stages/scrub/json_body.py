@@ -43,6 +43,8 @@ class Value:
     value: Any
     text: str
     mended: bool = False
+    repeated: bool = False
+    """Another of its name stood before it."""
 
 
 @define
@@ -86,6 +88,7 @@ def body(
         ends = yield from _to_end(source, extent)
     except Unfinished:
         yield from extent.tell()
+        source.back()
         raise
     yield from extent.tell()
     if ends:
@@ -196,42 +199,46 @@ def begins(source: Source) -> Generator[None, None, bool]:
     return inside in "{]" if char == "[" else inside in _BEGIN or inside == "_" or inside.isalpha()
 
 
-def end(source: Source, closers: tuple[str, ...], openers: tuple[str, ...]) -> Generator[None, None, str]:
+def end(source: Source, closers: tuple[str, ...], openers: tuple[str, ...]) -> Generator[None, None, tuple[str, bool]]:
     """Take what may stand between a body and its closer, and the closer; which it was, or its beginning, if the end of
-    the message cut it. `{`: another body begins here.
+    the message cut it. `{`: another body begins here. And whether words stood between.
 
     Without either nothing is taken: what stands there is the reader's, as it is where an opener comes before that.
     """
     source.mark()
     try:
-        found = yield from _closer(source, closers, openers)
+        found, said = yield from _closer(source, closers, openers)
     except Unfinished:
-        found = ""
+        found, said = "", False
     if found:
         source.taken()
     else:
         source.back()
-    return found
+    return found, said and found != ""
 
 
-def _closer(source: Source, closers: tuple[str, ...], openers: tuple[str, ...]) -> Generator[None, None, str]:
+def _closer(
+    source: Source, closers: tuple[str, ...], openers: tuple[str, ...]
+) -> Generator[None, None, tuple[str, bool]]:
     """As `end`; something may have been taken where it finds none."""
+    said = False
     while True:
         yield from skip(source)
         token = yield from one_of(source, (*closers, *_BETWEEN))
         if token in COMMENTS:
-            _, token = yield from until(source, (COMMENTS[token], *closers, *openers))
+            text, token = yield from until(source, (COMMENTS[token], *closers, *openers))
+            said = said or text.strip() != ""
         if token in closers:
-            return token
+            return token, said
         if token in openers:
-            return ""
+            return "", False
         if token == "{":
             source.at -= 1
-            return token if (yield from begins(source)) else ""
+            return (token, said) if (yield from begins(source)) else ("", False)
         if not token:
             cut = source.text[source.at :] if is_cut(source, closers) else ""
             source.at += len(cut)
-            return cut
+            return cut, said
 
 
 @cache
@@ -291,7 +298,7 @@ def members(text: str, at: int = 0) -> tuple[dict[str, Value], int]:
         name, at = _DECODER.raw_decode(text, at)
         at = _past(text, _blanks(text, at), ":")
         value, end = _DECODER.raw_decode(text, at)
-        found[name] = Value(value, text[at:end])
+        found[name] = Value(value, text[at:end], repeated=name in found)
         at = _blanks(text, end)
     return found, at + 1
 

@@ -19,7 +19,7 @@ from pipeline.ids import CallIds
 from pipeline.ledger import Ledger
 from pipeline.limits import Limits
 from pipeline.outcome import Outcome
-from stages.scrub.calls import input_of
+from stages.scrub.calls import LEFT, input_of
 from stages.scrub.grammar import Call, Lost, Part
 from stages.scrub.opened import OpenCall
 from stages.scrub.scanner import Kind, Piece
@@ -131,7 +131,7 @@ class Recovery:
     def _said(self, found: Call, kind: ToolKind) -> str:
         """The arguments of a whole call, which is counted."""
         if found.left:
-            self.ledger.record(NAME, "text", "dropped", "what stands beside the name and the arguments of a call")
+            self.ledger.record(NAME, "text", "dropped", LEFT.reason)
         if found.mended:
             self.ledger.record(NAME, "text", "mended", "the JSON of a call")
         self._called = True

@@ -4,18 +4,20 @@ import re
 from collections.abc import Generator
 from itertools import product
 
-from stages.scrub.calls import NO_ARGUMENTS, call_of, calls_in
+from stages.scrub.calls import LEFT, call_of, calls_in, framed, free_call
+from stages.scrub.code import FENCES
 from stages.scrub.early import Beginning
+from stages.scrub.fence import Fence, fence, unfenced
 from stages.scrub.grammar import (
     BLANKS,
     Family,
     Found,
+    Lost,
     Place,
     Refused,
     Source,
     Unfinished,
     behind_blanks,
-    fence,
     is_cut,
     one_of,
     peek,
@@ -25,6 +27,7 @@ from stages.scrub.grammar import (
     word,
 )
 from stages.scrub.json_body import body, end
+from stages.scrub.strings import name_of
 
 
 def spellings(*words: str) -> tuple[str, ...]:
@@ -44,6 +47,7 @@ KIND = "function"
 
 _KIND = re.compile(r"[^<\n]*")
 _NAME = re.compile(r"[^\s{`<]*")
+_NAMED = re.compile(r"\s*([^\s{`<]+)")
 
 
 def _deepseek(source: Source, place: Place) -> Generator[Found | None, None, None]:
@@ -60,67 +64,87 @@ def _deepseek(source: Source, place: Place) -> Generator[Found | None, None, Non
 def _call(source: Source, place: Place) -> Generator[Found | None, None, None]:
     """One call behind its opening token, the closing one included."""
     apart = (yield from peek(source)) in BLANKS
-    name = ""
     char = yield from skip(source)
-    fenced = char == "`"
-    if char not in ("{", "`"):
-        if apart:  # as prose would write it
-            raise Refused
-        kind = (yield from word(source, _KIND)).strip()
-        if not (yield from one_of(source, SEPARATOR)):
-            raise Unfinished if is_cut(source, SEPARATOR) else Refused
-        source.mark()
-        try:
-            name, fenced = yield from _arguments(source, kind)
-        except Refused:
-            source.back()
-            yield from _hopeless(source)
-            return
-        source.taken()
-    elif fenced and (char := (yield from fence(source))) != "{":
-        raise Refused if char else Unfinished
+    if char == "{" or char in FENCES:
+        around = (yield from fence(source)) if char in FENCES else None
+        if (char := (yield from skip(source))) != "{":
+            raise Refused if char else Unfinished
+        yield from _json(source, place, "", around)
+        return
+    if apart:  # as prose would write it
+        raise Refused
+    kind = (yield from word(source, _KIND)).strip()
+    if not (yield from one_of(source, SEPARATOR)):
+        raise Unfinished if is_cut(source, SEPARATOR) else Refused
+    source.mark()
+    try:
+        name, around = yield from _arguments(source, kind)
+        if name not in place.freeform:
+            source.taken()
+        yield from _json(source, place, name, around)
+    except Refused:
+        source.back()
+        yield from _raw(source, place, kind)
+
+
+def _json(source: Source, place: Place, name: str, around: Fence | None) -> Generator[Found | None, None, None]:
+    """Take a JSON body and what closes it. Raises `Refused` if it is none and may be the text of a freeform tool."""
     depth = place.limits.json_depth
     early = Beginning(place, name, whole=bool(name)) if place.early else None
-    read = yield from body(source, (*CALL_END, *SECTION_END, *CALL), depth, early)
-    if name:
-        yield call_of(name, read, depth)
-    else:
-        yield from calls_in(read, depth, freeform=place.freeform)
-    if fenced:
-        yield from behind_blanks(source, ("```",))
-    yield from end(source, CALL_END, (*SECTION_END, *CALL, *SECTION, "{"))
+    free = name in place.freeform
+    try:
+        read = yield from body(source, (*CALL_END, *SECTION_END, *CALL), depth, early)
+    except Unfinished:
+        if free and not (early and early.opened):
+            raise Refused from None
+        raise
+    calls = [call_of(name, read, depth)] if name else [*calls_in(read, depth, freeform=place.freeform)]
+    if free and not (early and early.opened):
+        if isinstance(calls[0], Lost):
+            raise Refused
+        source.taken()
+    yield from framed(calls, around)
+    if around is not None:
+        yield from around.close(source)
+    _, said = yield from end(source, CALL_END, (*SECTION_END, *CALL, *SECTION, "{"))
+    if said:
+        yield LEFT
 
 
-def _arguments(source: Source, kind: str) -> Generator[None, None, tuple[str, bool]]:
-    """Take what stands between the separator and the arguments: the tool's name, and whether a fence is opened there.
+def _arguments(source: Source, kind: str) -> Generator[None, None, tuple[str, Fence | None]]:
+    """Take what stands between the separator and the arguments: the tool's name, and a fence that is opened there.
 
     The name stands before the separator, or, if that is a mere kind, behind it. Raises `Refused` where no arguments
     follow.
     """
     char = yield from skip(source)
-    name = kind if kind != KIND or char in ("{", "`") else (yield from word(source, _NAME))
+    name = kind if kind != KIND or char == "{" or char in FENCES else (yield from word(source, _NAME))
     char = yield from skip(source)
-    fenced = char == "`"
-    if fenced:
-        char = yield from fence(source)
+    around = (yield from fence(source)) if char in FENCES else None
+    char = yield from skip(source)
     if not char:
         raise Unfinished
     if char != "{":
         raise Refused
-    return name, fenced
+    return name_of(name), around
 
 
-def _hopeless(source: Source) -> Generator[Found | None, None, None]:
-    """Take what stands in place of arguments, and the closing token. Raises `Refused` if there is none: it is prose."""
+def _raw(source: Source, place: Place, kind: str) -> Generator[Found | None, None, None]:
+    """Take what stands in place of JSON, and the closing token: the input of a freeform tool, or no arguments at all.
+
+    Raises `Refused` if there is none: it is prose.
+    """
     try:
-        _, token = yield from until(source, (*CALL_END, *SECTION_END, *CALL, *SECTION))
+        text, token = yield from until(source, (*CALL_END, *SECTION_END, *CALL, *SECTION))
     except Unfinished:
         raise Refused from None
     if token in CALL or token in SECTION:
         raise Refused
     if token in SECTION_END:
         source.at -= len(token)
-    yield NO_ARGUMENTS
+    found = _NAMED.match(text) if kind == KIND else None
+    name, text = (found[1], text[found.end() :]) if found else (kind, text)
+    yield free_call(name_of(name), unfenced(text), place.freeform)
 
 
 FAMILIES = (

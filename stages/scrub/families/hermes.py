@@ -2,8 +2,10 @@
 
 from collections.abc import Generator
 
-from stages.scrub.calls import NO_BODY, calls_in
+from stages.scrub.calls import LEFT, calls_in, framed
+from stages.scrub.code import FENCES
 from stages.scrub.early import Beginning
+from stages.scrub.fence import Fence, fence
 from stages.scrub.grammar import (
     BLANKS,
     Family,
@@ -13,14 +15,13 @@ from stages.scrub.grammar import (
     Plain,
     Refused,
     Source,
-    behind_blanks,
-    fence,
     one_of,
     skip,
     stray,
-    tag,
 )
 from stages.scrub.json_body import begins, body, end
+from stages.scrub.outside import Outside
+from stages.scrub.tag import tag
 
 NAMES = ("tool_call", "toolcall", "tool-call", "TOOL_CALL")
 OPENERS = tuple(f"<{name}" for name in NAMES)
@@ -34,54 +35,58 @@ INVISIBLE = "\u200b\ufeff"
 
 
 def _hermes(source: Source, place: Place) -> Generator[Found | None, None, None]:
-    name = ""
-    opener = place.opener
-    fenced = False
+    opener, outside, around = place.opener, Outside(), None
     for _ in range(WRAPPERS):
         if opener in OPENERS:
-            attributes = yield from tag(source)
-            if attributes is None:
-                yield NO_BODY
+            opening = yield from tag(source)
+            outside = Outside({**outside.attributes, **opening.attributes})
+            if opening.closed:
+                yield from outside.alone(place.limits.json_depth, place.freeform)
                 return
-            name = attributes.get("name", name)
         char = yield from skip(source, BLANKS + INVISIBLE)
-        if char == "`":
-            fenced = True
-            char = yield from fence(source)
+        if char in FENCES:
+            around = yield from fence(source)
+            char = yield from skip(source)
         if char != "<":
             break
         if (yield from one_of(source, CLOSERS)):
-            yield NO_BODY
+            yield from outside.alone(place.limits.json_depth, place.freeform)
             return
         opener = yield from one_of(source, OPENERS + TOKENS)
         if not opener:
             raise Refused
     if not char or not (yield from begins(source)):
         raise Refused
-    yield from _bodies(source, place, name, fenced)
+    yield from _bodies(source, place, outside, around)
 
 
-def _bodies(source: Source, place: Place, name: str, fenced: bool) -> Generator[Found | None, None, None]:
+def _bodies(
+    source: Source, place: Place, outside: Outside, around: Fence | None
+) -> Generator[Found | None, None, None]:
     """The calls of the body that begins here, and of those behind it, the closer included.
 
-    Another body that makes no call is one only if the closer comes behind it; else it is the reader's.
+    Another body that makes no call is one only if the closer comes behind it; else it is the reader's. `outside` is the
+    first one's.
     """
-    depth, closers, another = place.limits.json_depth, CLOSERS + OPENERS + TOKENS, False
+    depth, closers, name, another = place.limits.json_depth, CLOSERS + OPENERS + TOKENS, outside.name, False
     while True:
-        early = Beginning(place, name) if place.early else None
+        early = Beginning(place, name) if place.early and not outside.given else None
         read = yield from body(source, closers, depth, early)
         calls = [*calls_in(read, depth, name, tools=place.tools, freeform=place.freeform)]
+        calls = framed(outside.beside(calls, depth, place.freeform), around)
         doubtful = another and not (early and early.opened) and all(isinstance(call, Lost) for call in calls)
         if not doubtful:
             yield from calls
-        if fenced:
-            yield from behind_blanks(source, ("```",))
-        closer = yield from end(source, CLOSERS, OPENERS + TOKENS)
+        if around is not None:
+            yield from around.close(source)
+        closer, said = yield from end(source, CLOSERS, OPENERS + TOKENS)
         if doubtful:
             yield from calls if closer else (Plain(),)
+        if said:
+            yield LEFT
         if closer != "{":
             return
-        fenced, another = False, True
+        outside, around, another = Outside(), None, True
 
 
 FAMILIES = (

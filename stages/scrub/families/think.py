@@ -3,7 +3,8 @@
 from collections.abc import Generator
 from functools import partial
 
-from stages.scrub.grammar import BLANKS, Family, Found, Place, Refused, Source, Thinking, peek, stray, tag
+from stages.scrub.grammar import BLANKS, Family, Found, Place, Refused, Source, Thinking, peek, stray
+from stages.scrub.tag import tag
 
 NAMES = ("think", "thinking")
 PROSE = (*BLANKS.replace("\n", ""), *".,;:!?)]}\"'", "")
@@ -11,7 +12,7 @@ PROSE = (*BLANKS.replace("\n", ""), *".,;:!?)]}\"'", "")
 
 
 def _think(closer: str, source: Source, place: Place) -> Generator[Found | None, None, None]:
-    if (yield from tag(source)) is None:
+    if (yield from tag(source)).closed:
         return
     if not place.line and (yield from peek(source)) in PROSE:
         raise Refused

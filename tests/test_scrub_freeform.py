@@ -1,0 +1,115 @@
+"""stages.scrub: the input of a freeform tool, however a model writes it: raw, in a fence, in JSON, encoded twice."""
+
+import json
+from typing import Any
+
+import pytest
+from attrs import evolve
+
+from pipeline.events import ToolKind
+from pipeline.message import ToolUse
+from pipeline.route import AnswerOptions
+from stages.scrub.calls import NO_ARGUMENTS
+from tests.exchange import answered, route, whole
+from tests.scrubbing import PROMPT, SIZES, Scrubbed, at_every_cut, cuts, said
+from tests.support import DONE, finish, sse
+from tests.support import text as spoken
+
+EARLY = evolve(PROMPT, stream_calls=True)
+V31, V3 = "<｜tool▁call▁begin｜>cu<｜tool▁sep｜>", "<｜tool▁call▁begin｜>function<｜tool▁sep｜>cu\n"
+ENDED, SECTION_ENDED = "<｜tool▁call▁end｜>", "<｜tool▁calls▁end｜>"
+
+PATCH = '*** Begin Patch\n*** Add File: a.py\n+print("}")  # it\'s {so}\n*** End Patch'
+RAW = {
+    "ls -l": "ls -l",
+    "\nls -l\n": "ls -l",
+    "  a\n  b": "  a\n  b",
+    PATCH: PATCH,
+    "```json\nls -l\n```": "ls -l",
+    "\n```\nls -l```": "ls -l",
+    f"~~~diff\n{PATCH}\n~~~": PATCH,
+    "{ echo hi; }": "{ echo hi; }",
+    "{ echo hi; } && ls": "{ echo hi; } && ls",
+    "{ echo it's; }": "{ echo it's; }",
+    "```sh\n{ echo hi; }\n```": "{ echo hi; }",
+    "[1, 2]": "[1, 2]",
+    "<b>bold</b> <tool_call> `x`": "<b>bold</b> <tool_call> `x`",
+    '"ls -l"': "ls -l",
+    '"a\\nb\\ud800"': "a\nb\ufffd",
+    '"a" + "b"': '"a" + "b"',
+    '{"input": "ls -l"}': "ls -l",
+    '```json\n{"input": "ls -l"}\n```': "ls -l",
+    '{"input": "a<｜tool▁call▁end｜>b"}': "a<｜tool▁call▁end｜>b",
+    json.dumps(json.dumps({"input": "ls -l"})): "ls -l",
+}
+"""What may stand in DeepSeek's markup, and the input that it is."""
+
+
+@pytest.mark.parametrize("options", [PROMPT, EARLY])
+@pytest.mark.parametrize("raw", RAW)
+def test_what_stands_in_deepseeks_markup_is_the_input_of_a_freeform_tool(raw: str, options: AnswerOptions) -> None:
+    for opener in (V31, V3):
+        for closer in (ENDED, SECTION_ENDED):
+            text = f"a {opener}{raw}{closer} b"
+            for parts in ([text], *(cuts(text, size) for size in SIZES)):
+                out = Scrubbed(options, freeform=("cu",)).give(*said(*parts))
+                (before, (name, given), behind) = out.content
+                assert (before, name, given, behind.strip()) == ("a ", "cu", RAW[raw], "b")
+                assert [part.kind for part in out.message.content if isinstance(part, ToolUse)] == [ToolKind.CUSTOM]
+                assert out.lost == ([("mended", "the JSON of a call")] if "\ufffd" in given else [])
+
+
+@pytest.mark.parametrize("raw", ["", "\n", "```\n```", " "])
+def test_a_freeform_call_without_input_is_none(raw: str) -> None:
+    for opener in (V31, V3):
+        out = at_every_cut(f"a {opener}{raw}{ENDED} b", freeform=("cu",))
+        assert (out.content, out.lost) == (["a  b"], [("dropped", NO_ARGUMENTS.reason)])
+
+
+@pytest.mark.parametrize("options", [PROMPT, EARLY])
+def test_a_freeform_body_that_nothing_ends_is_text(options: AnswerOptions) -> None:
+    for raw in ("ls -l", "{ echo it's; }", f"ls {V31}"):
+        assert at_every_cut(f"{V31}{raw}", options=options, freeform=("cu",)).content == [f"{V31}{raw}"]
+
+
+TWICE: dict[str, str] = {
+    json.dumps({"input": "ls -l"}): "ls -l",
+    f" {json.dumps({'input': 'ls'})}\n": "ls",
+    json.dumps({"input": ["ls"]}): json.dumps({"input": ["ls"]}),
+    json.dumps({"input": "ls", "x": 1}): json.dumps({"input": "ls", "x": 1}),
+    '{"input": "ls"} and so on': '{"input": "ls"} and so on',
+    '"ls"': '"ls"',
+    "{ ls; }": "{ ls; }",
+}
+"""Strings that a freeform tool may be given, and its input."""
+
+
+@pytest.mark.parametrize("member", ["arguments", "input"])
+@pytest.mark.parametrize("text", TWICE)
+def test_input_that_was_encoded_twice_is_decoded(text: str, member: str) -> None:
+    body = json.dumps({"name": "cu", member: text})
+    for options in (PROMPT, EARLY):
+        for markup in (f"<tool_call>{body}</tool_call>", f"<｜tool▁call▁begin｜>{body}{ENDED}"):
+            out = at_every_cut(markup, options=options, freeform=("cu",))
+            assert (out.content, out.lost) == ([("cu", TWICE[text])], [])
+
+
+@pytest.mark.parametrize("options", [PROMPT, EARLY])
+@pytest.mark.parametrize(
+    "markup",
+    [
+        f"{V31}ls -l{ENDED}",
+        f"{V3}```\nls -l\n```{ENDED}",
+        '<tool_call>{"name": "cu", "arguments": "{\\"input\\": \\"ls -l\\"}"}</tool_call>',
+        '<tool_call name="cu" input="ls -l"/>',
+    ],
+)
+def test_streamed_and_whole_a_client_gets_one_input_over_every_upstream(markup: str, options: Any) -> None:
+    asked = {"model": "m", "input": "q", "tools": [{"type": "custom", "name": "cu"}]}
+    streams = [sse(*map(spoken, cuts(markup, size)), finish(), DONE) for size in (1, 3, 1000)]
+    for raw, streamed in ((whole(content=markup), False), *((stream, True) for stream in streams)):
+        on = route("responses", "chat", answers=options)
+        got = answered(on.open(json.dumps({**asked, "stream": streamed}).encode()), raw)
+        body = got.body.decode()
+        final = json.loads(body.rpartition("data: ")[2])["response"] if streamed else json.loads(body)
+        assert [(item["type"], item.get("input")) for item in final["output"]] == [("custom_tool_call", "ls -l")]
