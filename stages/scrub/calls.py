@@ -106,15 +106,19 @@ def given_call(name: str, text: str, depth: int, freeform: Collection[str]) -> C
     return _given(name, Value(text, text), depth, freeform)
 
 
-def free_call(name: str, text: str, freeform: Collection[str]) -> Call | Lost:
-    """The call of a freeform tool whose input is a text, or a JSON string that holds it."""
+def free_call(name: str, text: str, depth: int, freeform: Collection[str]) -> Call | Lost:
+    """The call of a freeform tool whose input is a text, or a JSON string that holds it, or an object that could be
+    mended and has it as its one member `input`."""
     if name not in freeform or not text.strip():
         return NO_ARGUMENTS
+    found = objects(Body(text.strip(), False), depth)[0] if text.lstrip().startswith("{") else None
+    if found is not None and found.keys() == {"input"} and isinstance(found["input"].value, str):
+        return Call(name, _text({"input": found["input"].value}), mended=True)
     try:
         said = json.loads(text)
     except (ValueError, RecursionError):
         said = text
-    return _given(name, Value(said if isinstance(said, str) else text, text), 0, freeform)
+    return _given(name, Value(said if isinstance(said, str) else text, text), depth, freeform)
 
 
 def _given(name: str, given: Value, depth: int, freeform: Collection[str]) -> Call | Lost:

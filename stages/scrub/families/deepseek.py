@@ -1,6 +1,7 @@
 """DeepSeek's call tokens: V3 with a fenced body, V3.1 with a bare one, and the JSON of other models between them."""
 
 import re
+import sys
 from collections.abc import Generator
 from itertools import product
 
@@ -21,6 +22,7 @@ from stages.scrub.grammar import (
     is_cut,
     one_of,
     peek,
+    second,
     skip,
     stray,
     until,
@@ -47,7 +49,6 @@ KIND = "function"
 
 _KIND = re.compile(r"[^<\n]*")
 _NAME = re.compile(r"[^\s{`<]*")
-_NAMED = re.compile(r"\s*([^\s{`<]+)")
 
 
 def _deepseek(source: Source, place: Place) -> Generator[Found | None, None, None]:
@@ -92,12 +93,9 @@ def _json(source: Source, place: Place, name: str, around: Fence | None) -> Gene
     depth = place.limits.json_depth
     early = Beginning(place, name, whole=bool(name)) if place.early else None
     free = name in place.freeform
-    try:
-        read = yield from body(source, (*CALL_END, *SECTION_END, *CALL), depth, early)
-    except Unfinished:
-        if free and not (early and early.opened):
-            raise Refused from None
-        raise
+    if free and not (yield from _is_strict(source)):
+        raise Refused
+    read = yield from body(source, (*CALL_END, *SECTION_END, *CALL), depth, early)
     calls = [call_of(name, read, depth)] if name else [*calls_in(read, depth, freeform=place.freeform)]
     if free and not (early and early.opened):
         if isinstance(calls[0], Lost):
@@ -109,6 +107,14 @@ def _json(source: Source, place: Place, name: str, around: Fence | None) -> Gene
     _, said = yield from end(source, CALL_END, (*SECTION_END, *CALL, *SECTION, "{"))
     if said:
         yield LEFT
+
+
+def _is_strict(source: Source) -> Generator[None, None, bool]:
+    """Whether a body begins as JSON does: what a tool of free text is given may hold quotes that nothing closes."""
+    try:
+        return (yield from second(source)) in '"}'
+    except Unfinished:
+        return False
 
 
 def _arguments(source: Source, kind: str) -> Generator[None, None, tuple[str, Fence | None]]:
@@ -132,19 +138,24 @@ def _arguments(source: Source, kind: str) -> Generator[None, None, tuple[str, Fe
 def _raw(source: Source, place: Place, kind: str) -> Generator[Found | None, None, None]:
     """Take what stands in place of JSON, and the closing token: the input of a freeform tool, or no arguments at all.
 
-    Raises `Refused` if there is none: it is prose.
+    Raises `Refused` if there is none: it is prose, but `Unfinished` where the input of a freeform tool has begun.
     """
+    name = kind
+    if kind == KIND:
+        yield from skip(source)
+        name = yield from word(source, _NAME, sys.maxsize)
+    name = name_of(name)
     try:
         text, token = yield from until(source, (*CALL_END, *SECTION_END, *CALL, *SECTION))
     except Unfinished:
+        if name in place.freeform:
+            raise
         raise Refused from None
     if token in CALL or token in SECTION:
         raise Refused
     if token in SECTION_END:
         source.at -= len(token)
-    found = _NAMED.match(text) if kind == KIND else None
-    name, text = (found[1], text[found.end() :]) if found else (kind, text)
-    yield free_call(name_of(name), unfenced(text), place.freeform)
+    yield free_call(name, unfenced(text), place.limits.json_depth, place.freeform)
 
 
 FAMILIES = (
