@@ -238,9 +238,9 @@ def end(
         found = Behind()
     if found.token:
         source.taken()
-    else:
-        source.back()
-    return found
+        return found
+    source.back()
+    return Behind()
 
 
 def _behind(source: Source, ends: Ends, *, several: bool) -> Generator[None, None, Behind]:
