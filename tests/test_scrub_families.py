@@ -168,9 +168,13 @@ def test_behind_a_body_that_its_closer_does_not_follow_all_is_text(behind: str) 
     out = at_every_cut(f"<tool_call>{CALL}{behind}")
     assert out.content == BEHIND[behind]
     lost = [("dropped", BESIDE)] if "done" in behind else []
-    if any(brace in behind for brace in ("} */ }", "\n}</", "} {", "}</tool_")) and '"}</' not in behind:
+    if behind in ("}</tool_", f"}} {CALL} and so on") or "} */ }" in behind or "}</tool_call>a" in behind[4:]:
         lost = sorted([*lost, ("mended", "the JSON of a call")])
-    assert sorted(out.lost) == ([("dropped", "the markup of a call names no tool")] if '"}</' in behind else lost)
+    assert sorted(out.lost) == (
+        [("dropped", "the markup of a call names no tool")]
+        if '{"a": "<' in behind and "so" not in behind and "'name'" not in behind
+        else lost
+    )
 
 
 @pytest.mark.parametrize("behind", ["\n```\na", "}<｜tool▁call▁begin｜>a", "}{", "} a", "// a"])
