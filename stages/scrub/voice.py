@@ -143,7 +143,8 @@ class Voice(ABC):
         """Write reasoning."""
         if self._thought is None:
             self._thought = self._begin_thought(out)
-        self._gap, self._reasoned = Gap.NONE, True
+        self._gap = Gap.NONE
+        self._reasoned = True
         out.append(ReasoningDelta(self._thought, text))
 
     def _leave_open(self, blanks: str) -> None:
