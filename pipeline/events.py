@@ -243,10 +243,14 @@ class Ping(Event):
 
 @event
 class Carry(Event):
-    """A frame that brings nothing canonical, or that we do not know, in the words of `dialect`."""
+    """A frame that brings nothing canonical, or that we do not know, in the words of `dialect`.
+
+    `opens`: it begins something that has a place among the blocks.
+    """
 
     dialect: str
     frame: Frame
+    opens: bool = field(default=False, kw_only=True)
 
 
 def moved(delta: BlockDelta, index: int) -> BlockDelta:

@@ -29,6 +29,8 @@ class Normalizer(Stage[Frame, Event]):
     """What the ledger calls the stage."""
     sentinel: ClassVar[bytes]
     """The text that stands behind the last frame."""
+    openers: ClassVar[tuple[str, ...]] = ()
+    """The types of the frames that begin something which has a place among the blocks."""
     terminal: ClassVar[str] = "terminal event"
     """What the message ends with."""
 
@@ -68,7 +70,8 @@ class Normalizer(Stage[Frame, Event]):
         else:
             self._read(payload, frame, out)
         if len(out) == made:
-            out.append(Carry(self.dialect, frame))
+            opens = isinstance(payload, dict) and payload.get("type") in self.openers
+            out.append(Carry(self.dialect, frame, opens=opens))
 
     def _no_json(self, frame: Frame, out: list[Event]) -> None:
         """The sentinel, a keep-alive, JSON texts that lack a blank line between them, or a broken frame."""

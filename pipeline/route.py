@@ -51,10 +51,9 @@ class AnswerOptions:
     stream_calls: bool = False
     """A call written as text begins in the stream as soon as its name is certain, not when its body is whole, and its
     arguments follow for as long as they are strict JSON. Only with `recover="prompt"`, between two dialects, and not in
-    reasoning. The price: what was begun cannot be taken back. A body that turns out to be none, that says its name or
-    its arguments twice and not the same, or that lacks its end leaves the call open and fails the stream
-    (`invalid_tool_arguments`), and with it the calls behind; else it would be dropped, or text, or the last that was
-    said would count, and the calls behind be made. A key that comes twice in arguments stays there twice, where they
+    reasoning. The price: what was begun cannot be taken back. A body that turns out to be none, or that lacks its end
+    leaves the call open and fails the stream (`invalid_tool_arguments`), and with it the calls behind; else it would be
+    dropped, or text, and the calls behind be made. A key that comes twice in arguments stays there twice, where they
     are mended too. A call that the token limit cuts is closed where it is, as the vendors do, also with
     `unfinished="hide"`."""
     show_reasoning: ShownReasoning = "summary"

@@ -283,19 +283,31 @@ def test_every_option_is_carried_from_its_flag_or_its_member(run: Run, monkeypat
 
     monkeypatch.setattr("pipeline.cli.convert.conversion_of", remember)
     flags = [word for name, value in BOTH.items() for word in (f"--{name}", value)]
-    more = ("--reasoning-open", "--weak", "fence", "--weak", "react", "--chunk", "3", "--via", "messages")
+    more = (
+        "--reasoning-open",
+        "--stream-calls",
+        "--weak",
+        "fence",
+        "--weak",
+        "react",
+        "--chunk",
+        "3",
+        "--via",
+        "messages",
+    )
     run(*TO_MESSAGES, *flags, *more, stdin=b"!complete\n", recipe=Shouting())
     options = ConvertOptions(
         recover="prompt",
         residue="hide",
         unfinished="hide",
         reasoning_open=True,
+        stream_calls=True,
         weak=["fence", "react"],
         envelope="off",
     )
     assert asked == [Conversion(from_="chat", to="messages", via="messages", chunk=3, options=options)]
     job = {"from": "chat", "to": "messages", "via": "messages", "chunk": 3, "request": None, "id": "the asker's own"}
-    members = {**BOTH, "reasoning_open": True, "weak": ["fence", "react"]}
+    members = {**BOTH, "reasoning_open": True, "stream_calls": True, "weak": ["fence", "react"]}
     assert conversion_of({**job, "options": members}) == asked[0]
 
 

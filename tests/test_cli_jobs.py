@@ -155,7 +155,13 @@ def test_a_missing_or_null_member_means_its_default() -> None:
     assert conversion_of({"from": "chat", "to": "messages", **nulls}) == plain
     assert conversion_of({"from": "chat", "to": "messages", "options": dict.fromkeys(OPTIONS)}) == plain
     assert plain.options == ConvertOptions(
-        recover="native", residue="verbatim", unfinished="verbatim", reasoning_open=False, weak=(), envelope="on"
+        recover="native",
+        residue="verbatim",
+        unfinished="verbatim",
+        reasoning_open=False,
+        weak=(),
+        stream_calls=False,
+        envelope="on",
     )
 
 

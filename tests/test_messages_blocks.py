@@ -265,7 +265,7 @@ def test_redacted_thinking_without_a_blob_is_carried_as_what_nobody_knows() -> N
 def test_a_server_tool_is_carried_whole_at_its_end() -> None:
     items = [begin(), start(search()), given('{"que'), given('ry":"q"}'), stop()]
     assert normalized(*items)[1:-1] == [
-        *([Carry("messages", frame(item))] for item in items[1:-1]),
+        *([Carry("messages", frame(item), opens=item is items[1])] for item in items[1:-1]),
         [BlockStart(0, ServerBlock("messages", search(input={"query": "q"}), "q")), BlockStop(0)],
     ]
 

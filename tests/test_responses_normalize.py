@@ -68,7 +68,7 @@ def losses(*items: Any) -> list[tuple[str, str, str]]:
 def test_a_stream_from_its_start_to_its_end() -> None:
     assert normalized(created(), added(message()), text("Hi"), done(message("Hi")), terminal(usage=COUNTS)) == [
         [START],
-        [Carry("responses", frame(added(message())))],
+        [Carry("responses", frame(added(message())), opens=True)],
         HI,
         [BlockStop(0)],
         [MessageDelta(StopReason.END_TURN, usage=Usage(input=6, cache_read=4, output=5)), MessageStop()],
@@ -135,7 +135,8 @@ def test_a_keep_alive_is_a_ping(kind: str) -> None:
     ],
 )
 def test_every_frame_makes_an_event(odd: Json) -> None:
-    assert normalized(created(), odd)[1] == [Carry("responses", frame(odd))]
+    opens = odd["type"] == "response.output_item.added"
+    assert normalized(created(), odd)[1] == [Carry("responses", frame(odd), opens=opens)]
 
 
 def test_a_delta_that_is_no_text_is_recorded() -> None:

@@ -75,8 +75,9 @@ def test_convert_recovers_calls_by_its_options_and_the_requests_tools(
 
 
 def test_markup_is_read_on_the_first_hop_alone() -> None:
-    options = ConvertOptions(recover="prompt", residue="hide", unfinished="hide", reasoning_open=True, weak=["w"])
-    first = AnswerOptions(recover="prompt", residue="hide", unfinished="hide", reasoning_open=True, weak=("w",))
+    said: dict[str, Any] = {"recover": "prompt", "residue": "hide", "unfinished": "hide"}
+    options = ConvertOptions(**said, reasoning_open=True, stream_calls=True, weak=["w"])
+    first = AnswerOptions(**said, reasoning_open=True, stream_calls=True, weak=("w",))
     assert options.of_hop(0) == first
     assert options.of_hop(1) == AnswerOptions(recover="off")
     assert ConvertOptions(envelope="off").of_hop(0) == AnswerOptions(envelope=False)

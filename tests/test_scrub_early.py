@@ -208,9 +208,7 @@ def test_so_does_what_comes_for_a_block_that_is_open_still() -> None:
 HOPELESS = [
     f'{OPEN}"arguments": {{"x": "a" oops}}}}</tool_call>b',
     f'{OPEN}"arguments": {{"x": 1]}}</tool_call>b',
-    f'{OPEN}"name": "g"}}</tool_call>b',
     f'{OPEN}"function": {{"name": "g"}}}}</tool_call>b',
-    f'{OPEN}"arguments": {{"x": 1}}, "arguments": {{"x": 2}}}}</tool_call>b',
     f'{OPEN}"arguments": 1}}</tool_call>b',
     f'{OPEN}"x": 1 // </tool_call>\n "a" b}}</tool_call>c',
     f"{OPEN}",
@@ -275,17 +273,9 @@ def test_so_it_is_where_what_is_unfinished_is_hidden() -> None:
     assert short(*play(stage(options=asked), *parts))[2:] == [["a", ["f"], "{"], [], [False]]
 
 
-@pytest.mark.parametrize(
-    ("members", "without"),
-    [
-        ('"arguments": {"x": 1}, "arguments": {"x": 2}', [("f", '{"x": 2}'), F]),
-        ('"name": "g"', [("g", "{}"), F]),
-        ("oops", [F]),
-    ],
-)
-def test_what_a_broken_call_costs_with_it_are_the_calls_behind(members: str, without: list[Any]) -> None:
-    whole = f"{OPEN}{members}}}</tool_call>{MARKUP}"
-    assert Scrubbed(PROMPT).give(*said(*cuts(whole, 3))).content == without
+def test_what_a_broken_call_costs_with_it_are_the_calls_behind() -> None:
+    whole = f"{OPEN}oops}}</tool_call>{MARKUP}"
+    assert Scrubbed(PROMPT).give(*said(*cuts(whole, 3))).content == [F]
     with pytest.raises(UpstreamError, match="are no JSON object"):
         play(stage(), *said(*cuts(whole, 3)))
 

@@ -6,9 +6,11 @@ from typing import Any
 import pytest
 from attrs import evolve
 
-from pipeline.events import ToolKind
+from pipeline.events import ArgumentsDelta, ToolKind
 from pipeline.message import ToolUse
 from pipeline.route import AnswerOptions
+from pipeline.testing import play
+from stages.scrub import TagScrubber
 from stages.scrub.calls import NO_ARGUMENTS
 from tests.exchange import answered, route, whole
 from tests.scrubbing import PROMPT, SIZES, Scrubbed, at_every_cut, cuts, said
@@ -125,3 +127,29 @@ def test_streamed_and_whole_a_client_gets_one_input_over_every_upstream(markup: 
         body = got.body.decode()
         final = json.loads(body.rpartition("data: ")[2])["response"] if streamed else json.loads(body)
         assert [(item["type"], item.get("input")) for item in final["output"]] == [("custom_tool_call", "ls -l")]
+
+
+OBJECTS: dict[str, tuple[str, bool]] = {
+    '{"name": "cu"}': ("", False),
+    '{"name": "cu", "arguments": null}': ("", False),
+    '{"name": "cu", "arguments": {}}': ("", False),
+    '{"name": "cu", "arguments": {"input": "ls"}}': ("ls", False),
+    '{"name": "cu", "arguments": {"cmd": "ls"}}': ("ls", True),
+    '{"name": "cu", "arguments": {"x": 1, "input": "ls"}}': ("ls", True),
+    '{"name": "cu", "arguments": {"x": "a", "y": "b"}}': ('{"x": "a", "y": "b"}', False),
+    '{"name": "cu", "arguments": {"input": ["ls"]}}': ('{"input": ["ls"]}', False),
+}
+"""Bodies that call a freeform tool with an object or with nothing: its input, and whether something stood beside it."""
+
+
+@pytest.mark.parametrize("options", [PROMPT, EARLY])
+@pytest.mark.parametrize("body", OBJECTS)
+def test_an_object_or_nothing_is_one_input_whether_the_tool_is_wrapped_or_not(body: str, options: Any) -> None:
+    (text, left), markup = OBJECTS[body], f"<tool_call>{body}</tool_call>"
+    out = at_every_cut(markup, options=options, freeform=("cu",))
+    assert out.content == [("cu", text)]
+    assert bool(out.lost) is left
+    wrapped = TagScrubber(options=options, tools={"cu": {}}, wrapped=("cu",))
+    made = [event for step in play(wrapped, said(*cuts(markup, 3))) for event in step]
+    given = "".join(event.text for event in made if isinstance(event, ArgumentsDelta))
+    assert json.loads(given) == {"input": text}

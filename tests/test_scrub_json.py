@@ -370,7 +370,8 @@ def test_a_string_is_the_input_of_a_freeform_tool(key: str) -> None:
         (call,) = called(json.dumps({"name": "cu", key: text}))
         assert isinstance(call, Call)
         assert (call.name, input_of(call.arguments)) == ("cu", text)
-    assert called('{"name": "cu"}') == [Call("cu", "{}")]
+    for text in ('{"name": "cu"}', '{"name": "cu", "arguments": null}', '{"name": "cu", "arguments": {}}'):
+        assert called(text) == [Call("cu", '{"input":""}')]
 
 
 def test_a_tool_may_be_named_outside_of_its_arguments() -> None:

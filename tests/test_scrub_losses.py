@@ -50,10 +50,10 @@ def test_markup_that_is_hidden_is_recorded(markup: str) -> None:
     ("body", "arguments"),
     [
         ('{"name": "f", "x": 1}', "{}"),
-        ('{"name": "g", "name": "f"}', "{}"),
-        ('{"arguments": {"y": 1}, "name": "f", "arguments": {"x": 1}}', '{"x": 1}'),
+        ('{"name": "f", "name": "g"}', "{}"),
+        ('{"arguments": {"x": 1}, "name": "f", "arguments": {"y": 1}}', '{"x": 1}'),
         ('{"function": {"name": "f", "arguments": {"x": 1}}, "arguments": {"y": 1}}', '{"x": 1}'),
-        ('{"function": {"name": "f", "arguments": {}, "arguments": {"x": 1}}}', '{"x": 1}'),
+        ('{"function": {"name": "f", "arguments": {"x": 1}, "arguments": {}}}', '{"x": 1}'),
         ('{"name": "f", "arguments": {"x": 1}, "input": "y"}', '{"x": 1}'),
     ],
 )

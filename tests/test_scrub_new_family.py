@@ -204,9 +204,11 @@ def test_a_parser_is_told_where_its_opener_stands(
     limits = Limits(json_depth=9)
     (place,) = placed(f"{before}{PLACED}", limits=limits)
     due = Place(opener=PLACED, line=line, glued=glued, behind=behind, shown=shown, tools=TOOLS, limits=limits)
+    due = evolve(due, openings=place.openings)
     assert place == due
     assert (place.shown, place.behind) == (shown, behind)
     assert placed(before, PLACED, limits=limits) == [due]
+    assert "<tool_call" in place.openings.tokens
 
 
 def test_what_has_made_something_is_no_other_familys() -> None:

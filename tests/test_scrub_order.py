@@ -148,7 +148,7 @@ SCATTERED: list[tuple[list[str], list[Any]]] = [
     (["<tool_call>", '{"name":"f"', "}</tool_call>"], [("f", "{}"), ["hm"], ["hm"]]),
     (["<thi", "nk", ">x</think>y"], [["hm"], ["hm"], ["x"], "y"]),
     (["a <tool_call>", '{"name":"f"', '}</tool_call>{"'], ["a ", ("f", "{}"), ["hm"], ["hm"], '{"']),
-    (["<think>a", " ", "b</think>c"], [["a"], ["hm"], ["hm"], ["b"], "c"]),
+    (["<think>a", " ", "b</think>c"], [["a"], ["hm"], ["hm"], [" b"], "c"]),
     (["<think>", "a", "</think>", "<tool_c", "all>", "{}</tool_call>"], [["hm"], ["a"], *[["hm"]] * 4]),
 ]
 
@@ -165,9 +165,9 @@ def test_a_block_of_text_of_which_nothing_is_left_is_none(
 
 @pytest.mark.parametrize("in_place", [False, True])
 def test_a_block_of_text_that_is_all_reasoning_is_none(in_place: bool) -> None:
-    for parts, thought in ((["<think>a", "b", "</think>c"], "ab"), (["<think>a", " ", "b</think>c"], "a b")):
+    for parts, rest in ((["<think>a", "b", "</think>c"], "b"), (["<think>a", " ", "b</think>c"], " b")):
         out = Scrubbed(in_place=in_place).give(BEGIN, *between(parts), END)
-        assert out.content == [*([[thought]] if in_place else [["a"], ["b"]]), "c"]
+        assert out.content == [*([[f"a{rest}"]] if in_place else [["a"], [rest]]), "c"]
 
 
 def between(parts: list[str], *, reasoned: bool = False) -> list[Event]:

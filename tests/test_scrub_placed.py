@@ -16,20 +16,22 @@ from pipeline.events import (
     MessageStop,
     ReasoningDelta,
     RefusalDelta,
+    ServerBlock,
     ToolUseBlock,
 )
+from pipeline.limits import Limits
 from pipeline.route import AnswerOptions
 from pipeline.testing import play
 from stages.scrub import TagScrubber
 from stages.scrub.inplace import OWN
-from tests.canonical import BEGIN, CALL_A, END, REASONING, TEXT, losses, start, stop, text, think
+from tests.canonical import BEGIN, CALL_A, END, REASONING, TEXT, args, losses, start, stop, text, think
 from tests.canonical import TOOLS as CALLED
 from tests.scrubbing import CALL, MARKUP, NATIVE, PROMPT, TOOLS, F, Scrubbed, cuts, obeys
 
 FIRST = [BEGIN, start(0, TEXT)]
 NOTHING = "<tool_call></tool_call>"
 """Markup of no call."""
-BESIDE = Carry("x", Frame(b"1"))
+BESIDE, OPENING = Carry("x", Frame(b"1")), Carry("x", Frame(b"2"), opens=True)
 
 
 def steps(*events: Event, options: AnswerOptions = PROMPT) -> Sequence[Sequence[Event]]:
@@ -160,8 +162,54 @@ def test_reasoning_ends_before_what_follows_it() -> None:
 
 
 @pytest.mark.parametrize("written", ["<think>hm</think>", "<think>hm"])
-def test_reasoning_ends_before_what_has_no_block_here(written: str) -> None:
-    assert said(text(0, written), BESIDE) == [start(OWN, REASONING), think(OWN, "hm"), stop(OWN), BESIDE]
+def test_reasoning_ends_before_what_has_its_place_and_no_block_here(written: str) -> None:
+    thought = [start(OWN, REASONING), think(OWN, "hm")]
+    assert said(text(0, written), OPENING) == [*thought, stop(OWN), OPENING]
+    assert said(text(0, written), BESIDE) == [*thought, BESIDE]
+
+
+def test_reasoning_goes_on_behind_what_is_only_passed_on() -> None:
+    thought = [start(OWN, REASONING), think(OWN, "one"), BESIDE, think(OWN, " two"), stop(OWN)]
+    assert said(text(0, "<think>one "), BESIDE, text(0, "two</think>"), END) == [*thought, END]
+
+
+BETWEEN: list[list[Event]] = [
+    [OPENING],
+    [stop(0), OPENING, start(1, TEXT)],
+    [start(2, ServerBlock("x", {})), stop(2)],
+    [start(2, CALL_A), args(2, "{}"), stop(2)],
+]
+
+
+@pytest.mark.parametrize("between", BETWEEN)
+@pytest.mark.parametrize(("first", "second"), [("one ", "two"), ("one", "\ntwo"), ("one \n", "\ntwo"), ("one ", " ")])
+def test_between_two_parts_of_reasoning_no_blank_is_lost(first: str, second: str, between: list[Event]) -> None:
+    events = [text(0, f"<think>{first}"), *between, text(0, second), text(0, " ...</think>"), END]
+    made = said(*events)
+    assert "".join(event.text for event in made if isinstance(event, ReasoningDelta)) == f"{first}{second} ..."
+    assert [event.index for event in made if event in (start(OWN, REASONING), start(OWN + 1, REASONING))] == [
+        OWN,
+        OWN + 1,
+    ]
+    obeys(made, dense=False)
+    whole = Scrubbed().give(BEGIN, start(0, TEXT), *[event for event in events if not isinstance(event, Carry)])
+    assert "".join(event.text for event in whole.events if isinstance(event, ReasoningDelta)) == f"{first}{second} ..."
+
+
+def test_blanks_that_nothing_follows_are_not_held_at_the_end() -> None:
+    for in_place in (False, True):
+        scrubber = TagScrubber(options=PROMPT, tools=TOOLS, in_place=in_place)
+        play(scrubber, FIRST, text(0, "<think>one "), OPENING)
+        assert scrubber.held == 1
+        play(scrubber, END)
+        assert scrubber.held == 0
+
+
+def test_blanks_that_may_not_wait_any_longer_are_reasoning_whatever_closed_it() -> None:
+    made = Scrubbed(limits=Limits(held_bytes=8), in_place=True).give(
+        *FIRST, text(0, "<think>one"), OPENING, text(0, " " * 9), text(0, "two"), END
+    )
+    assert "".join(event.text for event in made.events if isinstance(event, ReasoningDelta)) == f"one{' ' * 9}two"
 
 
 def test_blanks_about_markup_in_reasoning_are_not_written() -> None:

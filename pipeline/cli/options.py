@@ -98,6 +98,7 @@ class ConvertOptions:
     unfinished: Leftover = field(default="verbatim", validator=_word_of(Leftover))
     reasoning_open: bool = field(default=False, validator=_flag)
     weak: Sequence[str] = field(default=(), validator=_texts)
+    stream_calls: bool = field(default=False, validator=_flag)
     envelope: Switch = field(default="on", validator=_word_of(Switch))
 
     def of_hop(self, hop: int) -> AnswerOptions:
@@ -112,6 +113,7 @@ class ConvertOptions:
             unfinished=self.unfinished,
             reasoning_open=self.reasoning_open,
             weak=tuple(self.weak),
+            stream_calls=self.stream_calls,
         )
 
 
@@ -199,6 +201,9 @@ def add_conversion(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--unfinished", choices=get_args(Leftover), help="markup that the end cut off")
     parser.add_argument("--reasoning-open", action="store_true", help="the prompt ended inside an open reasoning tag")
     parser.add_argument("--weak", metavar="FAMILY", action="append", help="also take up this family of weak markup")
+    parser.add_argument(
+        "--stream-calls", action="store_true", help="begin such a call before its body is whole (with --recover prompt)"
+    )
     parser.add_argument(
         "--envelope", choices=get_args(Switch), help="wrap opaque reasoning in signatures (default: on)"
     )

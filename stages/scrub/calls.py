@@ -8,7 +8,7 @@ from attrs import evolve
 from pipeline.jsontext import BLANK, dumps, is_whole
 from stages.scrub.fence import Fence
 from stages.scrub.grammar import Call, Lost
-from stages.scrub.json_body import Body, Value, members, objects
+from stages.scrub.json_body import Behind, Body, Value, members, objects
 from stages.scrub.mend import mend
 from stages.scrub.strings import name_of, whole_escapes
 
@@ -22,7 +22,12 @@ NO_OBJECT = Lost("what stands in the markup of a call is no JSON object")
 NO_NAME = Lost("the markup of a call names no tool")
 NO_ARGUMENTS = Lost("the arguments of a call are no JSON object")
 NO_BODY = Lost("the markup of a call is empty")
+BROKEN = Lost("a call broke off where other markup begins")
 LEFT = Lost("what stands beside the name and the arguments of a call")
+MENDED = Lost("the JSON of a call", "mended")
+
+_ENDS = ("}", "]", '"', "'")
+"""What a member ends with that is surely whole."""
 
 
 def calls_in(
@@ -31,7 +36,8 @@ def calls_in(
     """A call for each object of a body.
 
     Given a `tool`, which was named outside, it is that one's arguments, unless it says a call itself: with arguments of
-    one of the `tools`, or with that name and nothing else. A string is the whole input of a `freeform` tool.
+    one of the `tools`, or with that name and nothing else. A string is the whole input of a `freeform` tool. One that
+    broke off where other markup begins is a call only if nothing but its last bracket is missing.
     """
     bodies = objects(body, depth)
     if not bodies:
@@ -40,9 +46,9 @@ def calls_in(
         if found is None:
             yield NO_OBJECT
         elif tool and not _says_call(found, tool, tools):
-            yield call_of(tool, body, depth) if len(bodies) == 1 else NO_ARGUMENTS
+            yield call_of(tool, body, depth, freeform=freeform) if len(bodies) == 1 else NO_ARGUMENTS
         else:
-            yield _call(found, depth, freeform)
+            yield _call(found, depth, freeform, cut=body.cut and body.text.lstrip().startswith("{"), text=body.text)
 
 
 def _says_call(found: Mapping[str, Value], tool: str, tools: Collection[str]) -> bool:
@@ -53,6 +59,14 @@ def _says_call(found: Mapping[str, Value], tool: str, tools: Collection[str]) ->
     return name in tools if any(key in found for key in ARGUMENTS) else len(found) == 1 and name == tool
 
 
+def beside(behind: Behind) -> Iterator[Lost]:
+    """What stood between a body and its closer."""
+    if behind.mended:
+        yield MENDED
+    if behind.said:
+        yield LEFT
+
+
 def framed(calls: list[Call | Lost], fence: Fence | None) -> list[Call | Lost]:
     """The calls of a body in a fence, which may say what cannot be carried."""
     call = next((call for call in calls if isinstance(call, Call)), None)
@@ -61,8 +75,10 @@ def framed(calls: list[Call | Lost], fence: Fence | None) -> list[Call | Lost]:
     return [evolve(call, left=True) if one is call else one for one in calls]
 
 
-def call_of(name: str, body: Body, depth: int, id: str = "") -> Call | Lost:  # noqa: A002
-    """The call of a tool that is named outside of its arguments, which the body is."""
+def call_of(name: str, body: Body, depth: int, id: str = "", freeform: Collection[str] = ()) -> Call | Lost:  # noqa: A002
+    """The call of a tool that is named outside of its arguments, which the body is; if they broke off, it is none."""
+    if body.cut:
+        return BROKEN
     found = objects(body, depth)
     if len(found) != 1 or (arguments := found[0]) is None:
         return NO_ARGUMENTS
@@ -70,8 +86,11 @@ def call_of(name: str, body: Body, depth: int, id: str = "") -> Call | Lost:  # 
         return NO_NAME
     if body.whole and not any(value.mended for value in arguments.values()):
         text = whole_escapes(body.text)
-        return Call(name, text, id, mended=text != body.text)
-    return Call(name, _text({key: value.value for key, value in arguments.items()}), id, mended=True)
+        call = Call(name, text, id, mended=text != body.text)
+    else:
+        left = any(value.repeated for value in arguments.values())
+        call = Call(name, _text({key: value.value for key, value in arguments.items()}), id, mended=True, left=left)
+    return _freed(call) if name in freeform else call
 
 
 def input_of(arguments: str) -> str:
@@ -82,23 +101,49 @@ def input_of(arguments: str) -> str:
     return found[0] if len(found) == 1 and isinstance(found[0], str) else arguments
 
 
-def _call(found: Mapping[str, Value], depth: int, freeform: Collection[str]) -> Call | Lost:
-    """The call that an object says, itself or in its member `function`."""
+def _freed(call: Call) -> Call:
+    """The call of a freeform tool whose arguments are an object: its input is their member `input`, or the only one
+    that they have, nothing if they have none, or else they are it, as they are written."""
+    found = members(call.arguments)[0]
+    if not found:
+        return evolve(call, arguments=_text({"input": ""}))
+    key = "input" if "input" in found else next(iter(found))
+    said = found[key].value
+    if not isinstance(said, str) or (key != "input" and len(found) > 1):
+        return evolve(call, arguments=_text({"input": call.arguments}))
+    if found.keys() == {"input"}:
+        return call
+    return evolve(call, arguments=_text({"input": said}), left=True)
+
+
+def _call(
+    found: Mapping[str, Value], depth: int, freeform: Collection[str], *, cut: bool = False, text: str = ""
+) -> Call | Lost:
+    """The call that an object says, itself or in its member `function`, beside which its arguments may stand.
+
+    `cut`: other markup begins where the object, which is the `text`, should end.
+    """
     wrapped = found.get("function")
     beside = any(value.repeated for value in found.values())
     if wrapped is not None and isinstance(wrapped.value, dict):
-        beside = beside or bool(found.keys() - BESIDE)
         inner, _ = members(wrapped.text)
+        outer = {key: value for key, value in found.items() if key not in BESIDE}
         found = {key: evolve(value, mended=wrapped.mended) for key, value in inner.items()}
         beside = beside or any(value.repeated for value in inner.values())
+        if found.keys().isdisjoint(ARGUMENTS):
+            found |= outer
+        else:
+            beside = beside or bool(outer)
     said = found.get("name")
     if said is None or not isinstance(said.value, str) or not (name := name_of(said.value)):
         return NO_NAME
     key = next((key for key in ARGUMENTS if key in found), "")
     given = found.get(key)
     left = beside or bool(found.keys() - BESIDE - {key})
-    call = Call(name, "{}") if given is None else _given(name, given, depth, freeform)
-    return evolve(call, mended=said.mended or call.mended, left=left) if isinstance(call, Call) else call
+    if cut and (given is None or given.value is None or not text.rstrip().endswith(_ENDS)):
+        return BROKEN
+    call = _given(name, Value(None, "null") if given is None else given, depth, freeform)
+    return evolve(call, mended=said.mended or call.mended, left=left or call.left) if isinstance(call, Call) else call
 
 
 def given_call(name: str, text: str, depth: int, freeform: Collection[str]) -> Call | Lost:
@@ -130,7 +175,8 @@ def _given(name: str, given: Value, depth: int, freeform: Collection[str]) -> Ca
         return NO_ARGUMENTS
     text, mended = arguments
     whole = whole_escapes(text)
-    return Call(name, whole, mended=mended or whole != text)
+    call = Call(name, whole, mended=mended or whole != text)
+    return _freed(call) if name in freeform else call
 
 
 def _input(text: str) -> str:

@@ -88,10 +88,11 @@ class Beginning:
         """What is certain and was not told: the call, or more of its arguments."""
         if self._named is None:
             return None
-        told = "".join(self._told) if self._given == self._named else ""
+        free = self.name in self.place.freeform  # its input is told whole
+        told = "".join(self._told) if self._given == self._named and not free else ""
+        self._told.clear()
         if self.opened and not told:
             return None
-        self._told.clear()
         self.opened = True
         return Part(self.name, told)
 

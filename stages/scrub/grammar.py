@@ -29,9 +29,10 @@ class Call:
 
 @frozen
 class Lost:
-    """Markup of a call that names none, or cannot be read."""
+    """Markup of a call that names none, or cannot be read, or what of it is not carried as it stands: `action`."""
 
     reason: str
+    action: str = "dropped"
 
 
 @frozen
@@ -83,6 +84,8 @@ class Place:
     freeform: Collection[str] = ()
     """Those of them whose input is free text."""
     limits: Limits = DEFAULT_LIMITS
+    openings: "Openings" = field(factory=lambda: Openings())
+    """What surely begins markup of calls."""
     weak: bool = False
     """The family that reads it is weak markup."""
     early: bool = False
@@ -97,6 +100,28 @@ class Place:
     def mentioned(self) -> bool:
         """It stands within a line, parted from what comes before: as prose does where it speaks of markup."""
         return not self.line and not self.glued
+
+
+@frozen
+class Openings:
+    """The openers of strong markup of calls, and how each stands where it surely begins markup, not where a text speaks
+    of it."""
+
+    tokens: tuple[str, ...] = ()
+    pattern: "re.Pattern[str] | None" = None
+
+    def here(self, source: "Source") -> Generator[None, None, bool]:
+        """Whether markup begins here, where one of the openers stands; nothing is taken."""
+        while self.pattern is not None:
+            if self.pattern.match(source.text, source.at, source.at + LOOK):
+                return True
+            if source.left >= LOOK or not (yield from more(source)):
+                break
+        return False
+
+
+LOOK = 128
+"""By so many characters it is certain."""
 
 
 class Refused(Exception):
@@ -183,6 +208,9 @@ class Family:
     """It makes nothing: closers that lack their opener, tokens that end a turn."""
     weak: bool = False
     """Prose may hold it: it is read only on demand, and makes a call only of a tool that is offered."""
+    opening: str = ""
+    """A pattern: an opener and what stands behind it where it surely begins markup, `LOOK` characters at most. It says
+    only what stands there, never what does not, as more may come. Empty: the openers alone do."""
 
 
 BLANKS = " \t\r\n"

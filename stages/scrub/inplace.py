@@ -88,14 +88,13 @@ class PlacedWriter(Voice):
             self._waiting.append(event)
             self._kept += weight(event)
         else:
-            if isinstance(event, Carry):  # it may begin what has no block here
-                self._end_thought(out)
-            out.append(event)
+            self._pass(event, out)
 
     def settle(self, out: list[Event]) -> None:
         """Nothing more is written: what waits is, if it is ever to be."""
         self._release(out)
         self._end_thought(out)
+        self._take_trail()
         ours = [index for index in self._texts.values() if index >= OWN]
         self._texts = {came: index for came, index in self._texts.items() if index < OWN}
         out.extend(map(BlockStop, ours))
@@ -154,10 +153,15 @@ class PlacedWriter(Voice):
             if isinstance(event, TextDelta):
                 self._say(event, out)
             else:
-                if isinstance(event, BlockStart):
-                    self._end_thought(out)
-                    self._texts[event.index] = event.index
-                out.append(event)
+                self._pass(event, out)
+
+    def _pass(self, event: Event, out: list[Event]) -> None:
+        """An event that is no text leaves; one that begins something ends the reasoning before it."""
+        if isinstance(event, BlockStart) or (isinstance(event, Carry) and event.opens):
+            self._end_thought(out)
+        if isinstance(event, BlockStart):
+            self._texts[event.index] = event.index
+        out.append(event)
 
     def _say(self, delta: TextDelta, out: list[Event]) -> None:
         at = self._open(delta.index, out)

@@ -7,33 +7,35 @@ from collections.abc import Generator
 from functools import cache
 from typing import Any, NoReturn
 
-from attrs import define, field, frozen
+from attrs import define, evolve, field, frozen
 
 from pipeline.jsontext import BLANK, dumps, end_of
 from stages.scrub.early import Beginning
-from stages.scrub.grammar import Part, Source, Unfinished, is_cut, more, one_of, second, skip, until
-from stages.scrub.mend import LEAKED_QUOTE, LEAKED_QUOTES, QUOTES, mend
+from stages.scrub.ends import BEHIND_STRING, Ended, Ends, adrift
+from stages.scrub.grammar import Openings, Part, Source, Unfinished, is_cut, more, one_of, second, skip, until
+from stages.scrub.mend import LEAKED_QUOTE, LEAKED_QUOTES, QUOTES, mend_told
 
 _INSIDE = {
     opening: re.compile(rf"[^{closing}\\]*+(?:\\.[^{closing}\\]*+)*+", re.DOTALL) for opening, closing in QUOTES.items()
 }
 _BLANKS = re.compile(f"[{BLANK}]*+")
+NOTHING = Openings()
 COMMENTS = {"//": "\n", "/*": "*/"}
 """What opens a comment, and what closes it then."""
 _BEGIN = "\"'“‘{}/"
 """What may stand behind the brace of an object, besides the letters of a bare key."""
 _BETWEEN = ("}", "{", ",", "```", *COMMENTS)
 """What may stand between a body and its closer: a brace too many, the next body, the end of a fence, a comment."""
-_BEHIND_STRING = ",:}]/"
-"""What may stand behind a string; a closer may too."""
 
 
 @frozen
 class Body:
-    """The text of a JSON body. `whole`: it ended by itself, its brackets matched; else a closer came."""
+    """The text of a JSON body. `whole`: it ended by itself, its brackets matched; else a closer came, or, if it was
+    `cut`, other markup."""
 
     text: str
     whole: bool
+    cut: bool = False
 
 
 @frozen
@@ -44,17 +46,19 @@ class Value:
     text: str
     mended: bool = False
     repeated: bool = False
-    """Another of its name stood before it."""
+    """Another of its name stood behind it, which is lost."""
 
 
 @define
 class _Extent:
     """Which brackets are open in what was taken of a body."""
 
-    closers: tuple[str, ...]
+    ends: Ends
     depth: int
     early: Beginning | None = None
     brackets: list[str] = field(factory=list)
+    string: int = 0
+    """Where the last string began, by what was taken before it."""
 
     def take(self, source: Source, end: int) -> None:
         """Take the text up to `end`."""
@@ -74,33 +78,44 @@ class _Extent:
 
 
 def body(
-    source: Source, closers: tuple[str, ...], depth: int, early: Beginning | None = None
+    source: Source,
+    closers: tuple[str, ...],
+    depth: int,
+    early: Beginning | None = None,
+    *,
+    openings: Openings = NOTHING,
 ) -> Generator[Part | None, None, Body]:
     """Take the object or array that begins here, blanks and closer excluded.
 
-    It ends where its brackets match outside of strings. Where a closer stands outside a string, or where it cannot be
-    mended any more, the next closer from its beginning ends it; nothing is left of it if `early` has told its call.
-    Raises `Unfinished` if nothing ends it.
+    It ends where its brackets match outside of strings, or where a closer stands there, or other markup surely begins.
+    Where it cannot be mended any more, that is read anew from the last string on, if what stands behind that is to
+    blame; nothing is left of it if `early` has told its call. Raises `Unfinished` if nothing ends it.
     """
-    extent = _Extent(closers, depth, early)
+    extent = _Extent(Ends(closers, openings), depth, early)
+    begin = source.past
     source.mark()
     try:
-        ends = yield from _to_end(source, extent)
+        ended = yield from _to_end(source, extent)
+        yield from extent.tell()
+        if ended is not None:
+            return Body(source.taken(), ended is Ended.WHOLE, ended is Ended.CUT)
+        if early is not None and early.opened:
+            source.taken()
+            return Body("", False)
+        drifting = extent.string or source.past
+        source.back()
+        source.mark()
+        before = source.text[source.at : source.at + drifting - begin].rstrip()[-1:]
+        source.at += drifting - begin
+        ended, end = yield from adrift(source, extent.ends, before)
     except Unfinished:
         yield from extent.tell()
         source.back()
         raise
-    yield from extent.tell()
-    if ends:
-        return Body(source.taken(), not extent.brackets)
-    if early is not None and early.opened:
-        return Body("", False)
     source.back()
-    if not closers:
-        raise Unfinished
-    text, closer = yield from until(source, closers)
-    source.at -= len(closer)
-    return Body(text, False)
+    begun = source.at
+    source.at += end - begin
+    return Body(source.text[begun : source.at], False, ended is Ended.CUT)
 
 
 def _more(source: Source, extent: _Extent) -> Generator[Part | None, None, bool]:
@@ -109,10 +124,10 @@ def _more(source: Source, extent: _Extent) -> Generator[Part | None, None, bool]
     return (yield from more(source))
 
 
-def _to_end(source: Source, extent: _Extent) -> Generator[Part | None, None, bool]:
-    """Take the body up to its end, or up to a closer; whether it can still be mended."""
-    search = _structure(extent.closers).search
-    firsts = {closer[0] for closer in extent.closers}
+def _to_end(source: Source, extent: _Extent) -> Generator[Part | None, None, Ended | None]:
+    """Take the body up to its end; how it ends. None: it cannot be mended any more."""
+    firsts = extent.ends.firsts
+    search = _structure(firsts).search
     while True:
         found = search(source.text, source.at)
         if found is None:
@@ -123,34 +138,35 @@ def _to_end(source: Source, extent: _Extent) -> Generator[Part | None, None, boo
         extent.take(source, found.start())
         char = found.group()
         closes = extent.brackets[-1:] == [char]
-        if not closes and char in firsts and (token := (yield from one_of(source, extent.closers))):
-            source.at -= len(token)
-            return True
+        if not closes and char in firsts and (ended := (yield from extent.ends.here(source))) is not None:
+            return ended
         if char in ("{", "["):
             extent.take(source, source.at + 1)
             extent.brackets.append("}" if char == "{" else "]")
             if len(extent.brackets) > extent.depth:
-                return False
+                return None
         elif char in ("}", "]"):
             if extent.brackets.pop() != char:
-                return False
+                return None
             extent.take(source, source.at + 1)
             if not extent.brackets:
-                return True
+                return Ended.WHOLE
         elif char in QUOTES:
+            extent.string = source.past
             extent.take(source, source.at + 1)
             yield from _string(source, extent, char)
             if not (yield from _may_follow(source, extent)):
-                return False
+                return None
+            extent.string = 0
         elif char == "/":
             if not (yield from _comment(source, extent)):
-                return False
+                return None
         elif token := (yield from one_of(source, (LEAKED_QUOTE,))):
             text, closing = yield from until(source, LEAKED_QUOTES)
             extent.add(token + text + closing)
         elif char == LEAKED_QUOTE[0]:
-            return False
-        else:  # a closer begins so, and none stands here
+            return None
+        else:  # what ends a body begins so, and none stands here
             extent.take(source, source.at + 1)
 
 
@@ -171,11 +187,9 @@ def _may_follow(source: Source, extent: _Extent) -> Generator[Part | None, None,
     while True:
         extent.take(source, _blanks(source.text, source.at))
         if source.left:
-            if source.text[source.at] in _BEHIND_STRING:
+            if source.text[source.at] in BEHIND_STRING:
                 return True
-            token = yield from one_of(source, extent.closers)
-            source.at -= len(token)
-            return token != ""
+            return (yield from extent.ends.here(source)) is not None
         if not (yield from _more(source, extent)):
             raise Unfinished
 
@@ -199,53 +213,63 @@ def begins(source: Source) -> Generator[None, None, bool]:
     return inside in "{]" if char == "[" else inside in _BEGIN or inside == "_" or inside.isalpha()
 
 
-def end(source: Source, closers: tuple[str, ...], openers: tuple[str, ...]) -> Generator[None, None, tuple[str, bool]]:
-    """Take what may stand between a body and its closer, and the closer; which it was, or its beginning, if the end of
-    the message cut it. `{`: another body begins here. And whether words stood between.
+@frozen
+class Behind:
+    """What stands behind a body: the closer, or its beginning, if the end of the message cut it; `{`: another body
+    begins. Empty: neither does. `said`: words stood between. `mended`: so did a bracket that closes nothing."""
 
-    Without either nothing is taken: what stands there is the reader's, as it is where an opener comes before that.
+    token: str = ""
+    said: bool = False
+    mended: bool = False
+
+
+def end(
+    source: Source, closers: tuple[str, ...], openings: Openings, *, several: bool
+) -> Generator[None, None, Behind]:
+    """Take what may stand between a body and its closer, and the closer, or, if there may be `several`, what stands
+    before another body.
+
+    Without either nothing is taken: what stands there is the reader's, as it is where markup begins before that.
     """
     source.mark()
     try:
-        found, said = yield from _closer(source, closers, openers)
+        found = yield from _behind(source, Ends(closers, openings), several=several)
     except Unfinished:
-        found, said = "", False
-    if found:
+        found = Behind()
+    if found.token:
         source.taken()
-    else:
-        source.back()
-    return found, said and found != ""
+        return found
+    source.back()
+    return Behind()
 
 
-def _closer(
-    source: Source, closers: tuple[str, ...], openers: tuple[str, ...]
-) -> Generator[None, None, tuple[str, bool]]:
-    """As `end`; something may have been taken where it finds none."""
-    said = False
+def _behind(source: Source, ends: Ends, *, several: bool) -> Generator[None, None, Behind]:
+    """As `end`; something may have been taken where it finds nothing."""
+    said = mended = False
     while True:
         yield from skip(source)
-        token = yield from one_of(source, (*closers, *_BETWEEN))
+        token = yield from one_of(source, (*ends.closers, *_BETWEEN))
         if token in COMMENTS:
-            text, token = yield from until(source, (COMMENTS[token], *closers, *openers))
+            text, token = yield from ends.until(source, COMMENTS[token])
             said = said or text.strip() != ""
-        if token in closers:
-            return token, said
-        if token in openers:
-            return "", False
+        elif not token and (words := (yield from ends.words(source))):
+            token, said = words, True
+        mended = mended or token == "}"
+        if token in ends.closers:
+            return Behind(token, said, mended)
         if token == "{":
             source.at -= 1
-            return (token, said) if (yield from begins(source)) else ("", False)
+            return Behind(token, said, mended) if several and (yield from begins(source)) else Behind()
         if not token:
-            cut = source.text[source.at :] if is_cut(source, closers) else ""
+            cut = source.text[source.at :] if is_cut(source, ends.closers) else ""
             source.at += len(cut)
-            return cut, said
+            return Behind(cut, said, mended)
 
 
 @cache
-def _structure(closers: tuple[str, ...]) -> "re.Pattern[str]":
+def _structure(firsts: frozenset[str]) -> "re.Pattern[str]":
     """Matches what matters outside of strings."""
-    first = "".join({closer[0] for closer in (*closers, LEAKED_QUOTE)})
-    return re.compile(f"[{re.escape(''.join(QUOTES) + '{}[]/' + first)}]")
+    return re.compile(f"[{re.escape(''.join(sorted({*QUOTES, *'{}[]/', LEAKED_QUOTE[0], *firsts})))}]")
 
 
 def objects(read: Body, depth: int) -> list[dict[str, Value] | None]:
@@ -258,17 +282,17 @@ def objects(read: Body, depth: int) -> list[dict[str, Value] | None]:
     except (ValueError, RecursionError):
         pass
     try:
-        mended = mend(read.text, missing=0 if read.whole else 1, depth=depth)
+        mended, repeated = mend_told(read.text, missing=0 if read.whole else 1, depth=depth)
     except ValueError:
         return [None]
-    return [_written(item) for item in (mended if isinstance(mended, list) else [mended])]
+    return [_written(item, repeated) for item in (mended if isinstance(mended, list) else [mended])]
 
 
-def _written(value: Any) -> dict[str, Value] | None:
+def _written(value: Any, repeated: bool) -> dict[str, Value] | None:
     """The members of a mended object, each in a text of ours."""
     if not isinstance(value, dict):
         return None
-    return {name: Value(inner, dumps(inner).decode(), True) for name, inner in value.items()}
+    return {name: Value(inner, dumps(inner).decode(), True, repeated) for name, inner in value.items()}
 
 
 def _strict(text: str) -> list[dict[str, Value] | None]:
@@ -298,7 +322,7 @@ def members(text: str, at: int = 0) -> tuple[dict[str, Value], int]:
         name, at = _DECODER.raw_decode(text, at)
         at = _past(text, _blanks(text, at), ":")
         value, end = _DECODER.raw_decode(text, at)
-        found[name] = Value(value, text[at:end], repeated=name in found)
+        found[name] = evolve(found[name], repeated=True) if name in found else Value(value, text[at:end])
         at = _blanks(text, end)
     return found, at + 1
 

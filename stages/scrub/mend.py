@@ -39,6 +39,11 @@ def mend(text: str, *, depth: int, missing: int = 0) -> Any:
     characters in strings, escapes that are none, comments, doubled braces, leaked quote tokens, and, if so many are
     said to be `missing`, a last bracket. Raises `ValueError` if it is something else.
     """
+    return mend_told(text, depth=depth, missing=missing)[0]
+
+
+def mend_told(text: str, *, depth: int, missing: int = 0) -> tuple[Any, bool]:
+    """The same, and whether a member of an object was given again: the last one counts."""
     mender = _Mender(text, missing, depth)
     mender.skip()
     if not text.startswith(("{", "["), mender.at):
@@ -50,7 +55,7 @@ def mend(text: str, *, depth: int, missing: int = 0) -> Any:
     mender.skip()
     if mender.at != len(text):
         raise ValueError(f"something stands behind the value, at {mender.at}")
-    return value
+    return value, mender.repeated
 
 
 def meant_object(text: str, *, depth: int) -> str | None:
@@ -74,6 +79,7 @@ class _Mender:
     depth: int
     at: int = 0
     layers: int = 0
+    repeated: bool = False
 
     def skip(self) -> None:
         """Go past blanks and comments."""
@@ -113,6 +119,7 @@ class _Mender:
             if not self._takes(":"):
                 raise ValueError(f"no value for {key!r}")
             self.skip()
+            self.repeated = self.repeated or key in found
             found[key] = self.value()
             self._part("}")
         return found

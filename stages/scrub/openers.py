@@ -7,7 +7,7 @@ from functools import cache
 from attrs import frozen
 
 from stages.scrub.code import FENCES
-from stages.scrub.grammar import Answering, Family, Found, Place, Source, longest, prefixes
+from stages.scrub.grammar import Answering, Family, Found, Openings, Place, Source, longest, prefixes
 
 
 @frozen
@@ -56,6 +56,16 @@ def openers_in_reasoning(families: tuple[Family, ...], closers: tuple[str, ...],
     """What may come in reasoning: what closes it, markup of calls, and, before it has `begun`, its own opener again."""
     inside = [family for family in families if not (family.stray or family.weak or (family.reasoning and begun))]
     return openers((Family(name="end of reasoning", openers=closers, parse=_end, reasoning=True), *inside), False)
+
+
+@cache
+def openings(families: tuple[Family, ...]) -> Openings:
+    """What surely begins strong markup of calls."""
+    strong = [family for family in families if not (family.reasoning or family.stray or family.weak)]
+    tokens = tuple(dict.fromkeys(token for family in strong for token in family.openers))
+    alone = [re.escape(token) for family in strong if not family.opening for token in family.openers]
+    patterns = [*(family.opening for family in strong if family.opening), *alone]
+    return Openings(tokens, re.compile("|".join(patterns)) if patterns else None)
 
 
 @cache

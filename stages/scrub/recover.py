@@ -19,7 +19,7 @@ from pipeline.ids import CallIds
 from pipeline.ledger import Ledger
 from pipeline.limits import Limits
 from pipeline.outcome import Outcome
-from stages.scrub.calls import LEFT, input_of
+from stages.scrub.calls import LEFT, MENDED, input_of
 from stages.scrub.grammar import Call, Lost, Part
 from stages.scrub.opened import OpenCall
 from stages.scrub.scanner import Kind, Piece
@@ -61,7 +61,7 @@ class Recovery:
             self.open = OpenCall(block, self.voice.open(block, out))
             self.open.more(found.arguments, out)
         elif isinstance(found, Lost):
-            self.ledger.record(NAME, "text", "dropped", found.reason)
+            self.ledger.record(NAME, "text", found.action, found.reason)
         elif found is not None and max(len(found.name), len(found.id)) > self.limits.id_chars:
             self.ledger.record(NAME, "text", "dropped", "a call whose name or id is too long")
         elif found is not None:
@@ -133,7 +133,7 @@ class Recovery:
         if found.left:
             self.ledger.record(NAME, "text", "dropped", LEFT.reason)
         if found.mended:
-            self.ledger.record(NAME, "text", "mended", "the JSON of a call")
+            self.ledger.record(NAME, "text", MENDED.action, MENDED.reason)
         self._called = True
         self.outcome.recovered += 1
         return input_of(found.arguments) if kind is ToolKind.CUSTOM else found.arguments

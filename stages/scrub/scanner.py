@@ -24,7 +24,7 @@ from stages.scrub.grammar import (
     Tools,
     Unfinished,
 )
-from stages.scrub.openers import Openers, closers_of, openers, openers_in_reasoning
+from stages.scrub.openers import Openers, closers_of, openers, openers_in_reasoning, openings
 
 
 class Kind(Enum):
@@ -273,6 +273,7 @@ class Scanner:
             tools=self.tools,
             freeform=self.freeform,
             limits=self.limits,
+            openings=openings(self.families),
             weak=candidates[0][1].weak,
             early=self.early and not self._closers,
         )

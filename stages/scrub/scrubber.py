@@ -283,6 +283,7 @@ class TagScrubber(Stage[Event, Event]):
     def _cut(self, piece: Piece, fate: Fate, events: Iterable[Event], out: list[Event]) -> None:
         """A piece that is not shown; behind it comes what came in the middle of it."""
         between = list(events)
+        alone = not self._voice.behind_markup
         self._voice.cut(out)
         if fate is Fate.CALL:
             self._calls.make(piece, out, over=self._gate.progress is not Progress.CUT)
@@ -290,6 +291,8 @@ class TagScrubber(Stage[Event, Event]):
             self.ledger.record(NAME, "text", "dropped", "markup of a call beside calls in the upstream's own form")
         elif piece.kind is Kind.UNFINISHED:
             self.ledger.record(NAME, "text", "dropped", "markup of a call that the end of the answer cut")
+        elif piece.kind is Kind.STRAY and alone:
+            self.ledger.record(NAME, "text", "dropped", "a token of markup that has nothing to close")
         for event in between:
             if isinstance(event, TextDelta):
                 self._calls.cut(out)

@@ -23,7 +23,8 @@ class Voice(ABC):
     """Says what is left of the text.
 
     Blanks between markup and markup, or the message's ends, are not written; nor are those between markup and the
-    first text at all, nor those at both ends of reasoning. A block of text of which nothing is left is none.
+    first text at all, nor those at both ends of reasoning, unless it goes on in another block. A block of text of which
+    nothing is left is none.
     """
 
     ledger: Ledger
@@ -40,6 +41,8 @@ class Voice(ABC):
     """Some text was written."""
     _thought: int | None = field(init=False, default=None)
     """The block of recovered reasoning, while it is open."""
+    _reasoned: bool = field(init=False, default=False)
+    """Some of the reasoning was written that goes on."""
     _trail: list[str] = field(init=False, factory=list)
     """Blanks at the end of the reasoning so far, and their bytes."""
     _trailing: int = field(init=False, default=0)
@@ -74,14 +77,10 @@ class Voice(ABC):
     def thought(self, text: str, out: list[Event]) -> None:
         """Reasoning that was written as text."""
         self._clear(out)
-        begun = self._thought is not None and not self.behind_markup
-        text = text if begun else text.lstrip()
-        if not (said := text.rstrip()):
-            self._leave_open(text)
-            return
-        index = self._thought = self._begin_thought(out) if self._thought is None else self._thought
-        self._gap = Gap.NONE
-        out.append(ReasoningDelta(index, self._take_trail() + said))
+        text = text if self._reasoned else text.lstrip()
+        said = text.rstrip()
+        if said:
+            self._think(self._take_trail() + said, out)
         self._leave_open(text[len(said) :])
 
     def call(self, block: ToolUseBlock, arguments: str, out: list[Event]) -> None:
@@ -93,13 +92,14 @@ class Voice(ABC):
         """Markup was cut out here."""
         self._clear(out)
         self._take_trail()
+        self._reasoned = False
         self._gap = Gap.MARKUP
         self.flowing = False
 
     def give_way(self, out: list[Event]) -> None:
         """No more may wait: blanks are written, whatever comes behind them."""
-        if self._thought is not None and self._trail:
-            out.append(ReasoningDelta(self._thought, self._take_trail()))
+        if self._trail:
+            self._think(self._take_trail(), out)
         self._fill(out)
 
     @property
@@ -139,6 +139,14 @@ class Voice(ABC):
     def _begin_thought(self, out: list[Event]) -> int:
         """Open a block of reasoning; its index."""
 
+    def _think(self, text: str, out: list[Event]) -> None:
+        """Write reasoning."""
+        if self._thought is None:
+            self._thought = self._begin_thought(out)
+        self._gap = Gap.NONE
+        self._reasoned = True
+        out.append(ReasoningDelta(self._thought, text))
+
     def _leave_open(self, blanks: str) -> None:
         """Blanks behind reasoning, which may go on."""
         if blanks:
@@ -155,6 +163,5 @@ class Voice(ABC):
 
     def _end_thought(self, out: list[Event]) -> None:
         if self._thought is not None:
-            self._take_trail()
             out.append(BlockStop(self._thought))
             self._thought = None

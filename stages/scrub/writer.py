@@ -124,6 +124,7 @@ class Writer(Voice):
 
     def _end(self, event: Event, out: list[Event]) -> None:
         self.settle(out)
+        self._take_trail()
         out.append(event)
 
     def _keep(self, delta: TextDelta) -> None:

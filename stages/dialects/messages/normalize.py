@@ -62,6 +62,7 @@ class MessagesNormalizer(Normalizer):
     dialect: ClassVar[str] = NAME
     stage: ClassVar[str] = STAGE
     sentinel: ClassVar[bytes] = DONE
+    openers: ClassVar[tuple[str, ...]] = ("content_block_start",)
 
     _started: bool = field(init=False, default=False)
     _writer: Writer = field(init=False)

@@ -56,6 +56,7 @@ class ResponsesNormalizer(Normalizer):
     dialect: ClassVar[str] = NAME
     stage: ClassVar[str] = STAGE
     sentinel: ClassVar[bytes] = DONE
+    openers: ClassVar[tuple[str, ...]] = ("response.output_item.added",)
 
     _started: bool = field(init=False, default=False)
     _writer: Writer = field(init=False)

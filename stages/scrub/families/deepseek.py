@@ -5,7 +5,7 @@ import sys
 from collections.abc import Generator
 from itertools import product
 
-from stages.scrub.calls import LEFT, call_of, calls_in, framed, free_call
+from stages.scrub.calls import beside, call_of, calls_in, framed, free_call
 from stages.scrub.code import FENCES
 from stages.scrub.early import Beginning
 from stages.scrub.fence import Fence, fence, unfenced
@@ -38,12 +38,23 @@ def spellings(*words: str) -> tuple[str, ...]:
     return tuple(f"<{bar}{joint.join(words)}{bar}>" for bar, joint in product(bars, joints))
 
 
+def either(tokens: tuple[str, ...]) -> str:
+    """A pattern for one of the tokens."""
+    return "|".join(map(re.escape, tokens))
+
+
 SECTION = (*spellings("tool", "calls", "begin"), *spellings("tool", "calls"))
 SECTION_END = spellings("tool", "calls", "end")
 CALL = spellings("tool", "call", "begin")
 CALL_END = spellings("tool", "call", "end")
+CLOSERS = (*CALL_END, *SECTION_END)
 SEPARATOR = spellings("tool", "sep")
 TURN_END = spellings("end", "of", "sentence")
+OPENING = (
+    rf"(?:{either(SECTION)})\s*+(?:{either(CALL)})"
+    rf"|(?:{either(CALL)})(?:\s*+(?:\{{|`{{3}}|~{{3}})|[^\s<{{\"`][^\n<\"]{{0,63}}(?:{either(SEPARATOR)}))"
+)
+"""A section with a call; a call that has a body, or a name and the separator."""
 KIND = "function"
 """What stands in V3 before the separator, and the name behind it."""
 
@@ -95,8 +106,12 @@ def _json(source: Source, place: Place, name: str, around: Fence | None) -> Gene
     free = name in place.freeform
     if free and not (yield from _is_strict(source)):
         raise Refused
-    read = yield from body(source, (*CALL_END, *SECTION_END, *CALL), depth, early)
-    calls = [call_of(name, read, depth)] if name else [*calls_in(read, depth, freeform=place.freeform)]
+    read = yield from body(source, CLOSERS, depth, early, openings=place.openings)
+    calls = (
+        [call_of(name, read, depth, freeform=place.freeform)]
+        if name
+        else [*calls_in(read, depth, freeform=place.freeform)]
+    )
     if free and not (early and early.opened):
         if isinstance(calls[0], Lost):
             raise Refused
@@ -104,9 +119,10 @@ def _json(source: Source, place: Place, name: str, around: Fence | None) -> Gene
     yield from framed(calls, around)
     if around is not None:
         yield from around.close(source)
-    _, said = yield from end(source, CALL_END, (*SECTION_END, *CALL, *SECTION, "{"))
-    if said:
-        yield LEFT
+    behind = yield from end(source, CLOSERS, place.openings, several=False)
+    if behind.token in SECTION_END:
+        source.at -= len(behind.token)
+    yield from beside(behind)
 
 
 def _is_strict(source: Source) -> Generator[None, None, bool]:
@@ -159,6 +175,6 @@ def _raw(source: Source, place: Place, kind: str) -> Generator[Found | None, Non
 
 
 FAMILIES = (
-    Family(name="deepseek", openers=(*SECTION, *CALL), parse=_deepseek),
+    Family(name="deepseek", openers=(*SECTION, *CALL), parse=_deepseek, opening=OPENING),
     Family(name="closers of DeepSeek's calls", openers=(*SECTION_END, *CALL_END, *TURN_END), parse=stray, stray=True),
 )

@@ -1,8 +1,9 @@
 """JSON between tags: `<tool_call>{"name": ..., "arguments": {...}}</tool_call>`, in its spellings."""
 
+import re
 from collections.abc import Generator
 
-from stages.scrub.calls import LEFT, calls_in, framed
+from stages.scrub.calls import beside, calls_in, framed
 from stages.scrub.code import FENCES
 from stages.scrub.early import Beginning
 from stages.scrub.fence import Fence, fence
@@ -27,11 +28,16 @@ NAMES = ("tool_call", "toolcall", "tool-call", "TOOL_CALL")
 OPENERS = tuple(f"<{name}" for name in NAMES)
 TOKENS = ("<|tool_call|>",)
 """Openers that are one token, with no attributes."""
-CLOSERS = (*(f"</{name}>" for name in NAMES), "<tool_call|>", "<|/tool_call|>", "<|tool_call|>")
-STRAYS = (*(f"</{name}>" for name in NAMES), "<tool_call|>", "<|/tool_call|>", "<|im_end|>", "<|endoftext|>")
+TAGS = tuple(f"</{name}{blank}>" for name in NAMES for blank in ("", " ", "\n"))
+CLOSERS = (*TAGS, "<tool_call|>", "<|/tool_call|>", "<|tool_call|>")
+STRAYS = (*TAGS, "<tool_call|>", "<|/tool_call|>", "<|im_end|>", "<|endoftext|>")
 WRAPPERS = 4
 """So many openers may stand one in another round a body. Those that no body follows are read again as text."""
 INVISIBLE = "\u200b\ufeff"
+_BODY = rf"[\s{INVISIBLE}]*+(?:[\[{{]|`{{3}}|~{{3}})"
+_TAG = rf"<(?:{'|'.join(NAMES)})(?:\s*+\|?>{_BODY}|\s++[A-Za-z_][\w:.-]*+\s*+=)"
+OPENING = "|".join((_TAG, *(re.escape(token) + _BODY for token in TOKENS)))
+"""A tag with attributes, or what a body begins behind."""
 
 
 def _hermes(source: Source, place: Place) -> Generator[Found | None, None, None]:
@@ -68,10 +74,10 @@ def _bodies(
     Another body that makes no call is one only if the closer comes behind it; else it is the reader's. `outside` is the
     first one's.
     """
-    depth, closers, name, another = place.limits.json_depth, CLOSERS + OPENERS + TOKENS, outside.name, False
+    depth, name, another = place.limits.json_depth, outside.name, False
     while True:
         early = Beginning(place, name) if place.early and not outside.given else None
-        read = yield from body(source, closers, depth, early)
+        read = yield from body(source, CLOSERS, depth, early, openings=place.openings)
         calls = [*calls_in(read, depth, name, tools=place.tools, freeform=place.freeform)]
         calls = framed(outside.beside(calls, depth, place.freeform), around)
         doubtful = another and not (early and early.opened) and all(isinstance(call, Lost) for call in calls)
@@ -79,17 +85,16 @@ def _bodies(
             yield from calls
         if around is not None:
             yield from around.close(source)
-        closer, said = yield from end(source, CLOSERS, OPENERS + TOKENS)
+        behind = yield from end(source, CLOSERS, place.openings, several=True)
         if doubtful:
-            yield from calls if closer else (Plain(),)
-        if said:
-            yield LEFT
-        if closer != "{":
+            yield from calls if behind.token else (Plain(),)
+        yield from beside(behind)
+        if behind.token != "{":
             return
         outside, around, another = Outside(), None, True
 
 
 FAMILIES = (
-    Family(name="hermes", openers=(*OPENERS, *TOKENS), parse=_hermes),
+    Family(name="hermes", openers=(*OPENERS, *TOKENS), parse=_hermes, opening=OPENING),
     Family(name="closers of calls", openers=STRAYS, parse=stray, stray=True),
 )

@@ -1,0 +1,185 @@
+"""What ends a body outside of its strings, and where one ends that cannot be read any more."""
+
+import re
+from collections.abc import Generator
+from enum import Enum, auto
+from functools import cache
+
+from attrs import define, field, frozen
+
+from stages.scrub.grammar import Openings, Refused, Source, Unfinished, more, one_of, skip, until, word
+
+QUOTES = "\"'"
+"""What may open a string of a body that cannot be read, and closes it then."""
+BEHIND_STRING = ",:}]/"
+"""What may stand behind a string; what ends a body may too."""
+_BEFORE_STRING = frozenset("{[,:" + QUOTES)
+"""What may stand before one: also another, where what parts them was left out."""
+
+
+NEAR = 64
+"""So many characters may stand between a body and its closer, but for blanks."""
+
+
+class Ended(Enum):
+    """How a body ended."""
+
+    WHOLE = auto()  # its brackets matched
+    CLOSED = auto()  # a closer came
+    CUT = auto()  # other markup began
+
+
+@frozen
+class Ends:
+    """What ends a body: the closers of its family, and what surely begins other markup."""
+
+    closers: tuple[str, ...]
+    openings: Openings
+    tokens: tuple[str, ...] = field(init=False)
+    firsts: frozenset[str] = field(init=False)
+
+    @tokens.default
+    def _tokens(self) -> tuple[str, ...]:
+        return (*self.closers, *self.openings.tokens)
+
+    @firsts.default
+    def _firsts(self) -> frozenset[str]:
+        return frozenset(token[0] for token in self.tokens)
+
+    def here(self, source: Source) -> Generator[None, None, Ended | None]:
+        """What ends the body here, outside of a string; nothing is taken."""
+        token = yield from one_of(source, self.tokens)
+        source.at -= len(token)
+        if token in self.closers:
+            return Ended.CLOSED
+        return Ended.CUT if token and (yield from self.openings.here(source)) else None
+
+    def until(self, source: Source, closing: str) -> Generator[None, None, tuple[str, str]]:
+        """Take the text up to `closing` or a closer, and that; what stands between, and which it was: nothing, where
+        other markup begins. Raises `Unfinished` if none comes."""
+        parts: list[str] = []
+        while True:
+            text, token = yield from until(source, (closing, *self.tokens))
+            parts.append(text)
+            if token == closing or token in self.closers:
+                return "".join(parts), token
+            source.at -= len(token)
+            if (yield from self.openings.here(source)):
+                return "".join(parts), ""
+            source.at += len(token)
+            parts.append(token)
+
+    def words(self, source: Source) -> Generator[None, None, str]:
+        """Take the rest of a line up to a closer in it, and that; which it was. Nothing is taken if none is near."""
+        source.mark()
+        try:
+            yield from word(source, _words(self.firsts), NEAR)
+            token = yield from one_of(source, self.closers)
+        except Refused:
+            token = ""
+        if token:
+            source.taken()
+        else:
+            source.back()
+        return token
+
+
+def adrift(source: Source, ends: Ends, before: str) -> Generator[None, None, tuple[Ended, int]]:
+    """Take what is no JSON up to what ends it, outside of what looks like a string; how, and what was taken by then.
+    `before`: the last character before it that is no blank.
+
+    A string stands where one may, and behind it what may. Of one that does not look like it in the end, a closer in it
+    is the body's, an opener is none. Raises `Unfinished` if nothing ends it.
+    """
+    reading = _Adrift(source, ends, before)
+    while True:
+        ended = yield from (reading.string() if reading.quote else reading.outside())
+        if ended is not None:
+            return ended
+
+
+@define
+class _Adrift:
+    """One pass over what is no JSON."""
+
+    source: Source
+    ends: Ends
+    before: str
+    """The last character that is no blank."""
+    quote: str = ""
+    """Of the string that this may be."""
+
+    def outside(self) -> Generator[None, None, tuple[Ended, int] | None]:
+        """Go on outside of a string, up to the next one at most."""
+        source, search = self.source, _marks(QUOTES, self.ends.firsts).search
+        found = search(source.text, source.at)
+        self._take(found.start() if found else len(source.text))
+        if found is None:
+            if not (yield from more(source)):
+                raise Unfinished
+            return None
+        char = found.group()
+        if char in self.ends.firsts and (ended := (yield from self.ends.here(source))) is not None:
+            return ended, source.past
+        begins = char in QUOTES and self.before in _BEFORE_STRING
+        self._take(source.at + 1)
+        if begins:
+            self.quote, self.before = char, ""
+        return None
+
+    def string(self) -> Generator[None, None, tuple[Ended, int] | None]:
+        """Go on in what may be a string, up to its end."""
+        source, quote, closed = self.source, self.quote, None
+        closers = self.ends.closers
+        search = _marks(quote + "\\", frozenset(closer[0] for closer in closers)).search
+        while True:
+            found = search(source.text, source.at)
+            self._take(found.start() if found else len(source.text))
+            if found is None:
+                if not (yield from more(source)):
+                    break
+            elif found.group() == quote:
+                before = self.before
+                self._take(source.at + 1)
+                if (yield from self._looks_whole()):
+                    self.quote = ""
+                    return None
+                if closed is not None:
+                    break
+                self.quote = quote if before in _BEFORE_STRING else ""  # it may open another
+                return None
+            elif found.group() == "\\" and not (source.left > 1 or (yield from more(source))):
+                break
+            elif found.group() == "\\":
+                self._take(source.at + 2)
+            else:
+                past, token = source.past, (yield from one_of(source, closers))
+                closed = past if token and closed is None else closed
+                source.at += 0 if token else 1
+                self.before = (token or found.group())[-1]
+        if closed is None:
+            raise Unfinished
+        return Ended.CLOSED, closed
+
+    def _looks_whole(self) -> Generator[None, None, bool]:
+        """Whether what stands behind its closing quote may stand behind a string."""
+        char = yield from skip(self.source)
+        return (char != "" and char in BEHIND_STRING) or (yield from self.ends.here(self.source)) is not None
+
+    def _take(self, end: int) -> None:
+        """Take the text up to `end`."""
+        source = self.source
+        self.before = source.text[source.at : end].rstrip()[-1:] or self.before
+        source.at = end
+
+
+@cache
+def _words(firsts: frozenset[str]) -> "re.Pattern[str]":
+    """Matches what stands in a line before any of those characters."""
+    return re.compile(f"[^\n{re.escape(''.join(sorted(firsts)))}]*")
+
+
+@cache
+def _marks(chars: str, firsts: frozenset[str]) -> "re.Pattern[str]":
+    """Matches one of those characters."""
+    return re.compile(f"[{re.escape(''.join(sorted(firsts | set(chars))))}]")
