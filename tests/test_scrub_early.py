@@ -251,7 +251,9 @@ def test_a_call_that_cannot_be_ended_is_left_open_and_fails_the_stream(whole: st
 def test_a_call_that_a_cut_ends_is_left_open_and_what_waited_is_recorded(end: list[Event]) -> None:
     scrubber = stage()
     events = [BEGIN, start(0, TEXT), text(0, OPEN), stop(0), start(1, REASONING), think(1, "hm"), stop(1)]
-    out = [event for step in play(scrubber, *events, *end, EOF) for event in step]
+    out = [event for step in play(scrubber, *events, *end) for event in step]
+    assert (scrubber.held == 0) == bool(end)
+    out += play(scrubber, EOF)[0]
     assert short(out) == [[["f"]]]
     assert [event for event in out if isinstance(event, BlockStart)] == [out[1]]
     assert out[2:] == end

@@ -97,10 +97,10 @@ class Recovery:
             return evolve(event, stop_reason=StopReason.TOOL_USE)
         return event
 
-    def abandon(self, waiting: Collection[Event]) -> None:
+    def abandon(self, call: OpenCall, waiting: Collection[Event]) -> None:
         """The call is left open: clients run one that was closed. What waited behind it is never written."""
-        call, self.open, self.held = self.open, None, 0
-        for event in (*(call.behind if call is not None else ()), *waiting):
+        self.open = None
+        for event in (*call.behind, *waiting):
             if isinstance(event, BlockStart):
                 self.ledger.record(NAME, "block", "dropped", "it waited behind a call that was cut")
 

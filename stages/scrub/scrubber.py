@@ -202,7 +202,7 @@ class TagScrubber(Stage[Event, Event]):
         if calls.open is None or progress is not Progress.CUT:
             self._told(self._scanner.close(), out)
         if calls.open is not None and progress is Progress.CUT:
-            calls.abandon(() if self._tape is None else self._tape.events)
+            calls.abandon(calls.open, () if self._tape is None else self._tape.events)
             self._tape = None
 
     def _drain(self, tape: Tape, out: list[Event]) -> None:
