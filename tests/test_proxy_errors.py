@@ -62,7 +62,7 @@ REFUSALS: list[tuple[int, str, int, str, str]] = [
     (413, '{"error":{"message":"too large"}}', 413, "request_too_large", "ContentTooLarge"),
     (422, '{"detail":[{"msg":"top_p is odd"}]}', 422, "invalid_request_error", "UnprocessableEntity"),
     (429, '{"error":{"message":"slow down"}}', 429, "rate_limit_error", "RateLimit"),
-    (429, '{"error":{"message":"pay","code":"insufficient_quota"}}', 429, "billing_error", "RateLimit"),
+    (429, '{"error":{"message":"pay","code":"insufficient_quota"}}', 402, "billing_error", "PaymentRequired"),
     (500, "[" * 5_000, 500, "api_error", "InternalServer"),
     (502, "x" * 200_000, 502, "api_error", "InternalServer"),
     (503, '{"error":{"message":"busy"}}', 529, "overloaded_error", "Overloaded"),

@@ -35,7 +35,7 @@ from pipeline.toolnames import (
     description_of,
     wrapped_description,
 )
-from pipeline.turns import SOMETHING, bind
+from pipeline.turns import SOMETHING, bind, distinct
 from stages.dialects.chat.request_messages import JSON, MessageWriter
 from stages.dialects.chat.request_tables import (
     ANY_ID,
@@ -79,7 +79,7 @@ class _Builder(Builder):
         request = self.request
         tools = self._tools()
         writer = MessageWriter(self.ladder, self.names, self.ids, self.options, self.native)
-        turns = request.turns if self.native else bind(request.turns, self.ladder)
+        turns = request.turns if self.native else distinct(bind(request.turns, self.ladder), afresh=True)
         if self.native and request.given is not None and is_as_given(request):
             self._resealed(body, request.given.body, writer)
         else:

@@ -32,7 +32,7 @@ from pipeline.request import (
     WebSearch,
 )
 from pipeline.toolnames import BuiltRequest, OfferedTool, ToolNames, UpstreamIds
-from pipeline.turns import SOMETHING, bind
+from pipeline.turns import SOMETHING, bind, distinct
 from stages.dialects.responses.request_items import JSON, ItemWriter
 from stages.dialects.responses.request_tables import (
     ANY_ID,
@@ -103,7 +103,10 @@ class _Builder(Builder):
     def _conversation(self, body: JSON) -> None:
         request = self.request
         system, turns = (request.system, request.turns) if self.native else request.instructions()
-        kinds = {part.id: part.kind for part in request.parts() if isinstance(part, ToolUsePart)}
+        if not turns:  # instructions alone are no input
+            system, turns = (), system
+        turns = turns if self.native else tuple(distinct(bind(turns, self.ladder)))
+        kinds = {part.id: part.kind for turn in turns for part in turn.parts if isinstance(part, ToolUsePart)}
         writer = ItemWriter(self.ladder, self.names, self.ids, self.options, self.native, kinds)
         if self.native and request.given is not None and is_as_given(request):
             anew = {
@@ -116,11 +119,8 @@ class _Builder(Builder):
                 body["input"] = replaced(request.given.body["input"], anew)
                 self.anew = {"input"}
             return
-        if not turns:  # instructions alone are no input
-            system, turns = (), system
         if text := "\n\n".join(text for turn in system if (text := writer.instructions(turn))):
             body["instructions"] = text
-        turns = turns if self.native else tuple(bind(turns, self.ladder))
         body["input"] = items = writer.items(turns)
         if not items and not self.native:
             self._lose("turns", "turns.none")
