@@ -1,12 +1,12 @@
 """One block at a time: what arrives interleaved leaves in order, and no tool call is ever split."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from enum import Enum, auto
 from typing import Any
 
 from attrs import define, field
 
-from pipeline.arguments import Arguments
+from pipeline.arguments import Arguments, FreeformArguments
 from pipeline.errors import ErrorKind, LimitExceeded, PipelineError, StageError, UpstreamError
 from pipeline.events import (
     CUTTING,
@@ -53,7 +53,7 @@ class _Piece:
 
     block: Block
     phase: _Phase = _WAITING
-    arguments: Arguments | None = None
+    arguments: Arguments | FreeformArguments | None = None
     splits: bool = False
     """It may be ended and go on in another piece."""
     index: int = -1
@@ -87,6 +87,8 @@ class InterleaveBuffer(Stage[Event, Event]):
     closed. What can never be written is recorded.
     """
 
+    freeform: Collection[str] = field(default=(), kw_only=True)
+    """The tools whose input is free text for the client: a function's call of one may bring that text itself."""
     ledger: Ledger = field(factory=Ledger, kw_only=True)
     limits: Limits = field(default=DEFAULT_LIMITS, kw_only=True)
     held: int = field(init=False, default=0)
@@ -128,9 +130,10 @@ class InterleaveBuffer(Stage[Event, Event]):
         self._bound(len(self._live))
         self._live[event.index] = block
         if not _splits(block):
-            call = isinstance(block, ToolUseBlock) and block.kind is ToolKind.FUNCTION
-            arguments, shut = Arguments(self.limits) if call else None, not isinstance(block, ReasoningBlock)
-            self._append(event.index, _Piece(block, arguments=arguments, shut=shut))
+            piece = _Piece(block, shut=not isinstance(block, ReasoningBlock))
+            if isinstance(block, ToolUseBlock) and block.kind is ToolKind.FUNCTION:
+                piece.arguments = (FreeformArguments if block.name in self.freeform else Arguments)(self.limits)
+            self._append(event.index, piece)
             self._advance(out)
 
     def _content(self, event: TextDelta | RefusalDelta | ReasoningDelta, out: list[Event]) -> None:

@@ -89,7 +89,9 @@ class _Builder(Builder):
                 messages.append({"role": "user", "content": SOMETHING})
             if not self.native and messages[-1]["role"] == "assistant":
                 self.ladder.lose("turns.prefill", turns[-1].where)
-        if tools:
+        if tools and self.native and request.path("tools") == "functions":
+            body["functions"] = [tool["function"] for tool in tools]
+        elif tools:
             body["tools"] = tools
         if tools or self.native:
             self._choice(body)

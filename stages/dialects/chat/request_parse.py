@@ -27,6 +27,7 @@ from pipeline.request import (
     Tool,
     ToolChoice,
 )
+from stages.dialects.chat.offered import is_older
 from stages.dialects.chat.request_tables import KNOWN, NAME, READ, REASONING, TOP_OWN
 from stages.dialects.chat.request_turns import TurnReader
 
@@ -59,7 +60,7 @@ def parse(body: Mapping[str, Any], *, ledger: Ledger, limits: Limits = DEFAULT_L
         turns=tuple(turns[at:]),
         tools=_tools(members, reading),
         tool_choice=_tool_choice(members, reading),
-        parallel=members.flag("parallel_tool_calls"),
+        parallel=False if is_older(body) else members.flag("parallel_tool_calls"),
         max_tokens=members.integer(bound),
         stop=_stop(members),
         temperature=members.number("temperature"),
@@ -86,6 +87,7 @@ def parse(body: Mapping[str, Any], *, ledger: Ledger, limits: Limits = DEFAULT_L
         losses=tuple(reading.losses),
         paths={
             **_PATHS,
+            "tools": "functions" if is_older(body) else "tools",
             "max_tokens": bound,
             "user": "safety_identifier" if members.has("safety_identifier") else "user",
         },
