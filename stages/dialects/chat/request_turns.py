@@ -57,9 +57,9 @@ class TurnReader:
 
     reading: Reading
     limits: Limits
-    _made: list[tuple[str, str]] = field(init=False, factory=list)
-    """Ids made for calls that came without, in order, with the names; results without take them."""
     _count: int = field(init=False, default=0)
+    _waiting: list[tuple[str, str]] = field(init=False, factory=list)
+    """The ids made for calls that came without, each with its call's name, that no result has taken."""
 
     def turns(self, members: Members) -> list[Turn]:
         """The turns of `messages`; a run of results is one turn.
@@ -97,22 +97,36 @@ class TurnReader:
             rest["private"].update(role="function", name=rest["extras"].pop("name", None))
         call = self._answered(message, older)
         parts: list[ResultPart] = []
-        for part in self._content(message):
+        given = message.parts("content")
+        content = (
+            (TextPart(given, where=message.path("content")),) if isinstance(given, str) else map(self._part, given)
+        )
+        for part in content:
             if not isinstance(part, ResultPart):
                 raise ClientError.about(f"{part.where}.type", "cannot stand in a tool's result")
             parts.append(part)
         found = tuple(parts)
         return ToolResultPart(call, unmarked(found), marked(found), cache=_cache(message), **rest)
 
+    def _made(self, name: str) -> str:
+        """An id for a call that came without; the same every time."""
+        self._count += 1
+        self._waiting.append((f"call_{self._count}_{name}", name))
+        return self._waiting[-1][0]
+
+    def _called(self, call: Members, name: str) -> str:
+        """The id of a call; one that is blank or absent is made."""
+        return call.call_id("id", self.limits) if call.text("id").strip() else self._made(name)
+
     def _answered(self, message: Members, older: bool) -> str:
-        """The id of the call whose result a message is: its own word, or the first that was made for its name."""
-        if not older and message.has("tool_call_id"):
-            return message.call_id("tool_call_id", self.limits)
-        name = message.text("name") if older else ""
-        found = next((made for made in self._made if made[1] == name), None) or (self._made[0] if self._made else None)
-        if found is None or (older and found[1] != name and name):
-            return message.call_id("name" if older else "tool_call_id", self.limits)
-        self._made.remove(found)
+        """The id of the call whose result a message is: its own word, or the first that was made, for its name."""
+        word, name = ("name", message.text("name")) if older else ("tool_call_id", "")
+        if not older and message.text(word).strip():
+            return message.call_id(word, self.limits)
+        found = next((made for made in self._waiting if name in ("", made[1])), None)
+        if found is None:
+            return message.call_id(word, self.limits)
+        self._waiting.remove(found)
         return found[0]
 
     def _assistant(self, message: Members) -> Turn:
@@ -126,7 +140,7 @@ class TurnReader:
         parts.extend(self._call(call) for call in message.objects("tool_calls"))
         if (call := message.object("function_call")) is not None:
             name = call.need("name")
-            parts.append(ToolUsePart(self._make(name), name, _arguments(call), where=call.where))
+            parts.append(ToolUsePart(self._made(name), name, _arguments(call), where=call.where))
         return Turn(Role.ASSISTANT, tuple(parts), message.text("name"), cache=_cache(message), **rest)
 
     def _reasoning(self, message: Members) -> Iterator[ReasoningPart]:
@@ -150,19 +164,12 @@ class TurnReader:
         rest = self.reading.rest(call, ("id", "type", "index", "function", "custom"), _EXTRA)
         if custom is not None:
             name, text = custom.need("name"), custom.text("input")
-            return ToolUsePart(call.call_id("id", self.limits), name, text, ToolKind.CUSTOM, **rest)
+            return ToolUsePart(self._called(call, name), name, text, ToolKind.CUSTOM, **rest)
         function = call.object("function")
         if function is None:
             raise ClientError.about(call.path("function"), "is required")
         name = function.need("name")
-        made = call.call_id("id", self.limits) if call.has("id") else self._make(name)
-        return ToolUsePart(made, name, _arguments(function), **rest)
-
-    def _make(self, name: str) -> str:
-        """An id for a call that came without; the same every time."""
-        self._count += 1
-        self._made.append((f"call_{self._count}_{name}", name))
-        return self._made[-1][0]
+        return ToolUsePart(self._called(call, name), name, _arguments(function), **rest)
 
     def _content(self, message: Members) -> Iterator[Part]:
         """The parts of a message's content: a string, or parts."""

@@ -147,11 +147,19 @@ def _tool_result(members: Members, reading: Reading, limits: Limits) -> ToolResu
     rest = reading.rest(members, ("type", "tool_use_id", "content", "is_error", "cache_control"), BLOCK_OWN)
     return ToolResultPart(
         members.call_id("tool_use_id", limits),
-        _held(members, reading, limits, "a tool's result"),
+        _found(members, reading, limits),
         members.flag("is_error") is True,
         cache=cache(members),
         **rest,
     )
+
+
+def _found(members: Members, reading: Reading, limits: Limits) -> tuple[ResultPart, ...]:
+    """The parts of a result; JSON that is none of this dialect's is its text."""
+    given = members.parts("content")
+    if isinstance(given, str):
+        return (TextPart(given, where=members.path("content")),)
+    return _held(members, reading, limits, "a tool's result")
 
 
 def _held(members: Members, reading: Reading, limits: Limits, holder: str) -> tuple[ResultPart, ...]:

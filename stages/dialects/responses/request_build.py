@@ -105,7 +105,7 @@ class _Builder(Builder):
         system, turns = (request.system, request.turns) if self.native else request.instructions()
         if not turns:  # instructions alone are no input
             system, turns = (), system
-        turns = turns if self.native else tuple(distinct(bind(turns, self.ladder)))
+        turns = turns if self.native else tuple(distinct(bind(turns, self.ladder), afresh=True))
         kinds = {part.id: part.kind for turn in turns for part in turn.parts if isinstance(part, ToolUsePart)}
         writer = ItemWriter(self.ladder, self.names, self.ids, self.options, self.native, kinds)
         if self.native and request.given is not None and is_as_given(request):

@@ -107,12 +107,12 @@ class ItemReader:
         for part in self._content(item):
             self._add(role, evolve(part, private={**part.private, "item": whose}))
 
-    def _content(self, item: Members, name: str = "content") -> Iterator[Part]:
-        found = item.value.get(name)
+    def _content(self, item: Members) -> Iterator[Part]:
+        found = item.value.get("content")
         if isinstance(found, str):
-            yield TextPart(found, where=item.path(name))
+            yield TextPart(found, where=item.path("content"))
             return
-        for part in item.objects(name):
+        for part in item.objects("content"):
             yield self._part(part)
 
     def _part(self, part: Members) -> Part:
@@ -132,7 +132,9 @@ class ItemReader:
         rest = self.reading.rest(item, ("type", "call_id", "output", "id", "status", "name", "namespace"), _CALL_OWN)
         rest["private"].update(item.but("type", "call_id", "output", *rest["extras"]))
         parts: list[ResultPart] = []
-        for part in self._content(item, "output"):
+        given = item.parts("output")
+        content = (TextPart(given, where=item.path("output")),) if isinstance(given, str) else map(self._part, given)
+        for part in content:
             if not isinstance(part, ResultPart):
                 raise ClientError.about(f"{part.where}.type", "cannot stand in a tool's result")
             parts.append(part)
