@@ -424,7 +424,6 @@ def _without(body: JSON, *names: str, **members: Any) -> JSON:
 
 
 _EFFORT = ("reasoning_effort",)
-_TERSE: JSON = {"model": "m", "messages": [{"role": "user", "content": "go"}]}
 _ALLOWED = {"mode": "required", "tools": [{"type": "function", "function": {"name": "f"}}]}
 
 FULL: Mapping[str, Sequence[JSON]] = {
@@ -465,7 +464,11 @@ FULL: Mapping[str, Sequence[JSON]] = {
             tool_choice={
                 "type": "allowed_tools",
                 "mode": "required",
-                "tools": [{"type": "function", "name": "f"}, {"type": "custom", "name": "c"}],
+                "tools": [
+                    {"type": "function", "name": "f"},
+                    {"type": "custom", "name": "c"},
+                    {"type": "function", "name": "inner", "namespace": "space"},
+                ],
             },
         ),
     ),

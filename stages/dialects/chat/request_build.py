@@ -141,6 +141,8 @@ class _Builder(Builder):
         if tool.cache is not None and not self.native:
             self.ladder.lose("part cache", tool.cache.where)
         kept = {**(tool.private if self.native else {}), **tool.extras}
+        if tool.extras:
+            self.ladder.carry(tool.where)
         description = description_of(tool, self.request.namespaces, described)
         if isinstance(tool, FunctionTool):
             name = self.names.offer(OfferedTool(tool.name, tool.namespace))
@@ -180,6 +182,7 @@ class _Builder(Builder):
         if choice.allowed is not None:
             names = [self.names.name(*key) for key in choice.allowed]
             tools = [_named(name, offered[name]) for name in names if name in offered]
+            self._not_there(choice.allowed)
             return {"type": "allowed_tools", "allowed_tools": {"mode": mode, "tools": tools}} if tools else "none"
         if mode is not None:
             return mode
@@ -233,9 +236,11 @@ class _Builder(Builder):
             body["reasoning_effort"] = effort
         if effort != OFF and is_off(request.reasoning, self.options) and (by_policy or not self.native):
             self._lose("reasoning", "reasoning off")
-        if request.reasoning is not None and request.reasoning.summary:
-            self._lose("reasoning", "reasoning.summary")
+        self._budget_beside_effort()
+        if request.reasoning is not None and request.reasoning.summary and not self.native:
+            self._lose("reasoning.summary")
         if request.output is not None:
+            self.ladder.carry(request.output.where)
             body["response_format"] = _format(request.output, self.native)
         if request.verbosity is not None:
             body["verbosity"] = request.verbosity
@@ -246,6 +251,8 @@ class _Builder(Builder):
             body["metadata"] = dict(request.metadata)
         if request.user is not None and not self.native:
             body["safety_identifier"] = request.user_within(USER_CHARS)
+        if request.older_user is not None and not self.native:
+            body["user"] = request.older_user
         if request.cache_key is not None:
             body["prompt_cache_key"] = request.cache_key
         if request.cache is not None:

@@ -72,8 +72,8 @@ def parse(body: Mapping[str, Any], *, ledger: Ledger, limits: Limits = DEFAULT_L
         top_k=members.integer("top_k"),
         reasoning=_reasoning(members, reading),
         output=_output(members, reading),
-        user=_user(members),
-        cache=cache(members),
+        user=_user(members, reading),
+        cache=cache(members, reading),
         service_tier=reading.word(members, "service_tier", _TIERS),
         stream=members.flag("stream") is True,
         include_usage=True,
@@ -90,6 +90,8 @@ _PATHS = {
     "stop": "stop_sequences",
     "parallel": "tool_choice.disable_parallel_tool_use",
     "user": "metadata.user_id",
+    "reasoning.budget": "thinking.budget_tokens",
+    "reasoning.summary": "thinking.display",
 }
 
 
@@ -144,7 +146,7 @@ def _tool(tool: Members, reading: Reading) -> Tool:
         tool.text("description"),
         None if schema is None else schema.value,
         tool.flag("strict"),
-        cache=cache(tool),
+        cache=cache(tool, reading),
         **rest,
     )
 
@@ -191,12 +193,15 @@ def _tool_choice(members: Members, reading: Reading) -> tuple[ToolChoice | None,
 def _reasoning(members: Members, reading: Reading) -> Reasoning | None:
     config = members.object("output_config")
     effort = "" if config is None else reading.word(config, "effort", _EFFORTS) or ""
+    reading.within(config, "effort", "format", "task_budget")
     if config is not None and config.has("task_budget"):
         reading.lose("output_config.task_budget", "output_config.task_budget")
     thinking = members.object("thinking")
     if thinking is None:
         return Reasoning(effort=effort, where="output_config.effort") if effort else None
     kind = thinking.need("type")
+    if kind == "between_tools":
+        reading.lose("thinking between tools", "thinking.type")
     own = {"block_binding": "thinking.block_binding"}
     rest = reading.rest(thinking, ("type", "budget_tokens", "display"), own)
     rest["private"]["thinking"] = thinking.value
@@ -204,7 +209,7 @@ def _reasoning(members: Members, reading: Reading) -> Reasoning | None:
         kind != "disabled",
         effort,
         thinking.integer("budget_tokens"),
-        _SUMMARIES.get(thinking.text("display"), ""),
+        reading.word(thinking, "display", _SUMMARIES) or "",
         **rest,
     )
 
@@ -217,15 +222,17 @@ def _output(members: Members, reading: Reading) -> OutputFormat | None:
     found = (config and config.object("format")) or members.object("output_format")
     if found is None:
         return None
+    reading.first((found.where, found.value), ("output_format", members.value.get("output_format")))
     if found.need("type") != "json_schema":
         reading.refuse(found.path("type"), "must be json_schema")
         return None
     schema = found.object("schema")
     if schema is None:
         raise ClientError.about(found.path("schema"), "is required")
-    return OutputFormat(OutputKind.SCHEMA, schema=schema.value, where=found.where)
+    return OutputFormat(OutputKind.SCHEMA, schema=schema.value, **reading.rest(found, ("type", "schema"), {}))
 
 
-def _user(members: Members) -> str | None:
+def _user(members: Members, reading: Reading) -> str | None:
     metadata = members.object("metadata")
+    reading.within(metadata, "user_id")
     return (metadata.text("user_id") or None) if metadata is not None else None

@@ -159,6 +159,8 @@ class _Builder(Builder):
         kind = ToolKind.FUNCTION if isinstance(tool, FunctionTool) else ToolKind.CUSTOM
         name = tool.name if self.native else self.names.offer(OfferedTool(tool.name, tool.namespace, kind))
         written: JSON = {**(tool.private if self.native else {}), **tool.extras, "name": name}
+        if tool.extras:
+            self.ladder.carry(tool.where)
         if tool.description:
             written["description"] = tool.description
         written.update(self._function(tool) if isinstance(tool, FunctionTool) else _custom(tool))
@@ -185,6 +187,7 @@ class _Builder(Builder):
         mode = _MODES.get(choice.mode)
         offered = self.names.tools()
         if choice.allowed is not None:
+            self._not_there(choice.allowed)
             names = [name for key in choice.allowed if (name := self.names.name(*key)) in offered]
             tools = [_named(name, offered[name].kind) for name in names]
             return {"type": "allowed_tools", "mode": mode, "tools": tools} if tools else "none"
@@ -223,6 +226,7 @@ class _Builder(Builder):
     def _reasoning(self, body: JSON) -> None:
         """The effort, and a summary with every effort that is not off: without it the API shows no reasoning at all."""
         policy, reasoning = self.options.effort, self.request.reasoning
+        self._budget_beside_effort()
         if self.native and policy is None:
             return
         effort, off = effort_under(reasoning, self.options), is_off(reasoning, self.options)
@@ -238,7 +242,7 @@ class _Builder(Builder):
         if effort:
             written["effort"] = effort
         summary = reasoning.summary if reasoning is not None else ""
-        if not off and summary != "omitted":
+        if summary != "omitted" and (summary or not off):
             written["summary"] = summary or "auto"
         if written:
             body["reasoning"] = written
@@ -253,6 +257,7 @@ class _Builder(Builder):
         text: JSON = dict(own) if isinstance(own, dict) else {}
         if request.output is not None:
             text["format"] = _format(request.output)
+            self.ladder.carry(request.output.where)
         if request.verbosity is not None:
             text["verbosity"] = request.verbosity
         if text:
@@ -268,6 +273,8 @@ class _Builder(Builder):
             body["metadata"] = dict(request.metadata)
         if request.user is not None and not self.native:
             body["safety_identifier"] = request.user_within(USER_CHARS)
+        if request.older_user is not None and not self.native:
+            body["user"] = request.older_user
         if request.cache_key is not None:
             body["prompt_cache_key"] = request.cache_key
         if request.cache is not None:
