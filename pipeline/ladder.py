@@ -61,8 +61,7 @@ WITHIN = Row(
 )
 TWICE = Row("a member beside one that says the same", Rule.DROP, reason="the other one counts")
 EFFORT = Row("an effort of a word unknown", Rule.DROP, reason="only this dialect's provider knows what it asks for")
-COMMON = (WITHIN, TWICE, EFFORT)
-"""The rows that every dialect has for reading."""
+"""The rows that dialects have alike for reading."""
 
 
 def table(*rows: Row) -> Mapping[str, Row]:

@@ -79,9 +79,7 @@ CARRIED: list[tuple[str, Request, JSON]] = [
     ),
     (
         "tool_choice allowed",
-        request(
-            tools=(TOOL, FunctionTool("g")), tool_choice=ToolChoice(Choosing.ANY, allowed=(("", "f"), ("", "gone")))
-        ),
+        request(tools=(TOOL,), tool_choice=ToolChoice(Choosing.ANY, allowed=(("", "f"),))),
         {
             "tools": [{"name": "f", "description": "does f", "input_schema": SCHEMA}],
             "tool_choice": {"type": "any"},
@@ -159,7 +157,37 @@ LOST: list[tuple[str, Request, str, JSON]] = [
         {"thinking_budget": True},
     ),
     ("output json", request(output=OutputFormat(OutputKind.JSON)), "output", {}),
-    ("output.name", request(output=OutputFormat(OutputKind.SCHEMA, "n", SCHEMA)), "output", {}),
+    ("output.name", request(output=OutputFormat(OutputKind.SCHEMA, "n", SCHEMA)), "output.name", {}),
+    (
+        "output.description",
+        request(output=OutputFormat(OutputKind.SCHEMA, "", SCHEMA, None, "d", where="text.format")),
+        "text.format.description",
+        {},
+    ),
+    ("output.strict", request(output=OutputFormat(OutputKind.SCHEMA, "", SCHEMA, False)), "output.strict", {}),
+    (
+        "reasoning.budget",
+        request(reasoning=evolve(THINKS, budget=9_000), paths={"reasoning.budget": "reasoning.max_tokens"}),
+        "reasoning.max_tokens",
+        {},
+    ),
+    ("reasoning.summary", request(reasoning=Reasoning(summary="auto")), "reasoning.summary", {}),
+    ("older_user", request(user="u", older_user="v", paths={"older_user": "user"}), "user", {}),
+    (
+        "part cache within an instruction",
+        request(GO, Turn(Role.SYSTEM, (evolve(CACHED, where=AT), CACHED))),
+        AT,
+        {},
+    ),
+    (
+        "tool not allowed",
+        request(
+            tools=(TOOL, FunctionTool("g", where="tools[1]")),
+            tool_choice=ToolChoice(Choosing.ANY, allowed=(("", "f"),)),
+        ),
+        "tools[1]",
+        {},
+    ),
     ("verbosity", request(verbosity="low"), "verbosity", {}),
     ("metadata", request(metadata={"a": "b"}), "metadata", {}),
     ("cache_key", request(cache_key="k"), "cache_key", {}),

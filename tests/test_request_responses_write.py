@@ -61,6 +61,7 @@ CARRIED: list[tuple[str, Request, JSON]] = [
     ("verbosity", request(verbosity="low"), {"text": {"verbosity": "low"}}),
     ("metadata", request(metadata={"a": "b"}), {"metadata": {"a": "b"}}),
     ("user", request(user="u" * 65), {"safety_identifier": request(user="u" * 65).user_within(64)}),
+    ("older_user", request(user="u", older_user="v"), {"safety_identifier": "u", "user": "v"}),
     ("cache_key", request(cache_key="k"), {"prompt_cache_key": "k"}),
     ("service_tier", request(service_tier="flex"), {"service_tier": "flex"}),
     ("store", request(), {"store": False}),

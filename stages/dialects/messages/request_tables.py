@@ -8,7 +8,7 @@ rows that drop or refuse are for what this dialect cannot say.
 import re
 
 from pipeline.errors import ErrorKind
-from pipeline.ladder import COMMON, Row, Rule, table, top_level
+from pipeline.ladder import TWICE, WITHIN, Row, Rule, table, top_level
 from pipeline.portable import PORTABLE
 from pipeline.turns import ORPHAN, UNANSWERED
 
@@ -28,7 +28,8 @@ HOSTED = "it is run by the provider of this dialect"
 HINT = "a hint that changes no answer"
 
 READ = table(
-    *COMMON,
+    WITHIN,
+    TWICE,
     Row("model", _ACCEPT, "model"),
     Row("messages", _TRANSLATE, "turns"),
     Row("system", _TRANSLATE, "system"),

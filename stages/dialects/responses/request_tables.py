@@ -7,7 +7,7 @@ rows that drop or refuse are for what this dialect cannot say.
 
 import re
 
-from pipeline.ladder import COMMON, Row, Rule, table, top_level
+from pipeline.ladder import EFFORT, TWICE, WITHIN, Row, Rule, table, top_level
 from pipeline.portable import PORTABLE
 from pipeline.turns import ORPHAN, UNANSWERED
 
@@ -29,7 +29,9 @@ _HINT = "a hint that changes no answer"
 _STATE = "no conversation is kept here: send the whole of it"
 
 READ = table(
-    *COMMON,
+    WITHIN,
+    TWICE,
+    EFFORT,
     Row("model", _ACCEPT, "model"),
     Row("input", _TRANSLATE, "turns"),
     Row("instructions", _TRANSLATE, "system"),
