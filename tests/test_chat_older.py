@@ -154,3 +154,33 @@ def test_what_was_changed_on_the_way_to_its_own_dialect_stays_in_its_words() -> 
         "messages": [*HISTORY, {"role": "user", "content": "more"}],
         "functions": [FUNCTION, FUNCTION],
     }
+
+
+WRITTEN = (
+    '<tool_call>{"name": "f", "arguments": {"x": 1}}</tool_call><tool_call>{"name": "f", "arguments": {}}</tool_call>'
+)
+
+
+@pytest.mark.parametrize("stream", [True, False])
+def test_a_call_that_was_written_as_text_is_told_so_too_over_one_dialect(stream: bool) -> None:
+    asked = json.dumps({**ASKED, "stream": stream}).encode()
+    chunk = {"id": "c", "object": "chat.completion.chunk", "created": 1, "model": "m"}
+    said = {
+        **chunk,
+        "choices": [{"index": 0, "delta": {"role": "assistant", "content": WRITTEN}, "finish_reason": None}],
+    }
+    end = {**chunk, "choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}
+    choice = {"index": 0, "message": {"role": "assistant", "content": WRITTEN}, "finish_reason": "stop"}
+    body = sse(said, end, "[DONE]") if stream else json.dumps({"id": "c", "choices": [choice]}).encode()
+    answer_ = answered(route("chat", "chat").open(asked), body)
+    assert b"tool_call" not in answer_.body
+    if stream:
+        lines = [line.removeprefix("data: ") for line in answer_.body.decode().splitlines() if "choices" in line]
+        told = [choice for line in lines for choice in json.loads(line)["choices"]]
+        calls = [one["delta"]["function_call"] for one in told if "function_call" in one["delta"]]
+        assert "".join(call["arguments"] for call in calls) == '{"x": 1}'
+    else:
+        told = json.loads(answer_.body)["choices"]
+        assert told[0]["message"]["function_call"] == {"name": "f", "arguments": '{"x": 1}'}
+    assert told[-1]["finish_reason"] == "function_call"
+    assert "tool use" in [entry["path"] for entry in answer_.exchange.ledger]

@@ -48,7 +48,7 @@ from stages.dialects.chat.content import JOINT
 from stages.dialects.chat.errors import error_body
 from stages.dialects.chat.normalize import DONE
 from stages.dialects.chat.notes import Notes
-from stages.dialects.chat.stops import FINISH, UNSAID
+from stages.dialects.chat.stops import FINISH, ONE_CALL, UNSAID
 from stages.dialects.chat.usage import usage_object
 
 STAGE: Final = "ChatEncoder"
@@ -181,7 +181,7 @@ class ChatEncoder(Encoder):
     def _call(self, block: ToolUseBlock, opened: _Open, out: list[Frame]) -> None:
         """A call begins: all that tells it from others, once."""
         if self.facts.one_call and self._calls:
-            self.ledger.record(STAGE, "tool use", "dropped", "in its older words the client can be told of one call")
+            self.ledger.record(STAGE, "tool use", "dropped", ONE_CALL)
             return
         opened.place, opened.kind = self._calls, self._kind_of(block)
         self._calls += 1

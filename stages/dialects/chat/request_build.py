@@ -189,8 +189,8 @@ class _Builder(Builder):
         name = self.names.name(choice.namespace, choice.name)
         if choice.payload is None and name in offered:
             return _named(name, offered[name])
-        if self.native and choice.payload is not None:
-            return choice.payload
+        if self.native:
+            return choice.payload or _named(name, OfferedTool(name, kind=choice.kind))
         self._lose("tool_choice", "tool_choice hosted")
         return None
 

@@ -229,7 +229,8 @@ def _output(members: Members, reading: Reading) -> OutputFormat | None:
     schema = found.object("schema")
     if schema is None:
         raise ClientError.about(found.path("schema"), "is required")
-    return OutputFormat(OutputKind.SCHEMA, schema=schema.value, **reading.rest(found, ("type", "schema"), {}))
+    reading.within(found, "type", "schema")
+    return OutputFormat(OutputKind.SCHEMA, schema=schema.value, where=found.where)
 
 
 def _user(members: Members, reading: Reading) -> str | None:
