@@ -1,6 +1,6 @@
 """What building a request has alike in every dialect: what it begins with, and what its answer is read with."""
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 from attrs import evolve
@@ -8,8 +8,9 @@ from attrs import evolve
 from pipeline.given import as_given
 from pipeline.ladder import Ladder, Row, Rule
 from pipeline.portable import portable
-from pipeline.request import Choosing, Request, RequestOptions, ToolUsePart
+from pipeline.request import Choosing, Node, Request, RequestOptions, ToolUsePart
 from pipeline.toolnames import BuiltRequest, ToolNames, UpstreamIds
+from pipeline.turns import nodes_of
 
 
 class Builder:
@@ -44,7 +45,7 @@ class Builder:
         if self.native:
             body = as_given(self.request, body, rows, changed)
         else:
-            for node in self.request.nodes():
+            for node in _nodes(self.request):
                 if node.extras:
                     self.ladder.leave(node.where, node.extras)
         calls = frozenset(part.id for part in self.request.parts() if isinstance(part, ToolUsePart))
@@ -77,3 +78,12 @@ class Builder:
     def _lose(self, member: str, row: str = "") -> Rule:
         """A member that cannot be said as it is; `row` where it is not the member's own."""
         return self.ladder.lose(row or member, self.request.path(member))
+
+
+def _nodes(request: Request) -> Iterator[Node]:
+    """Every piece of a request."""
+    for turn in (*request.system, *request.turns):
+        yield turn
+        yield from nodes_of(turn.parts)
+    yield from request.tools
+    yield from (piece for piece in (request.tool_choice, request.reasoning, request.output) if piece is not None)

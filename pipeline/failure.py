@@ -38,8 +38,8 @@ def failure(error: Any, around: Mapping[str, Any], kinds: Mapping[str, ErrorKind
     numbers = [] if told else [number for code in codes if (number := _status(code))]
     kind = kind_of_status(numbers[0]) if numbers else None
     found = stated(_cause(layers), words, codes[0] if codes else None, kinds, kind)
-    param = next((param for layer in layers if isinstance(param := layer.get("param"), str) and param), "")
-    return evolve(found, param=param) if param else found
+    params = [param for layer in layers if isinstance(param := layer.get("param"), str) and param]
+    return evolve(found, param=params[0]) if params else found
 
 
 def stated(

@@ -1,7 +1,7 @@
 """Reading a client's body member by member: what is not as it must be is refused by its path."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from math import isfinite
 from typing import Any
 
@@ -147,7 +147,7 @@ class Members:
                 raise ClientError.about(f"{self.path(name)}[{at}]", "must be a string")
         return tuple(found)
 
-    def parts(self, name: str) -> "str | list[Members]":
+    def parts(self, name: str) -> "str | Sequence[Members]":
         """What a tool gave back: a text, or the parts that say their type; any other JSON is its text."""
         found = self.value.get(name)
         if found is None:

@@ -5,7 +5,7 @@ What only the client's dialect can say stands in `private` and goes back into th
 knows stands in `extras` and goes up untouched.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from enum import StrEnum
 from hashlib import sha256
 from typing import Any
@@ -286,9 +286,8 @@ class Given:
 
 @frozen(kw_only=True)
 class Request:
-    """What a client asks. Options are None where the client does not say.
+    """What a client asks. Options are None where the client does not say. `older_user`: a second name beside `user`.
 
-    `older_user` is a second name of the user's that stands beside the first.
     `system` are the instructions that stand before everything, `turns` the rest, instructions in between included.
     `dialect` is the client's, in whose words `private` is; `losses` say what becomes of that elsewhere; `paths` name
     the client's member for each of ours that it gave; `given` is what the client's own dialect is told again.
@@ -349,14 +348,6 @@ class Request:
         for turn in (*self.system, *self.turns):
             yield from turn.parts
 
-    def nodes(self) -> Iterator[Node]:
-        """Every piece of the request, in order, each before those within it."""
-        for turn in (*self.system, *self.turns):
-            yield turn
-            yield from nodes_of(turn.parts)
-        yield from self.tools
-        yield from (piece for piece in (self.tool_choice, self.reasoning, self.output) if piece is not None)
-
     def bound(self, most: int | None) -> int | None:
         """The bound on the answer's tokens, within an upstream's own."""
         return self.max_tokens if self.max_tokens is None or most is None else min(self.max_tokens, most)
@@ -365,16 +356,6 @@ class Request:
         """The user's id within a provider's bound: as it is, or its hash."""
         user = self.user or ""
         return user if len(user) <= most else sha256(user.encode("utf-8", "surrogatepass")).hexdigest()[:most]
-
-
-def nodes_of(parts: Iterable[Part]) -> Iterator[Node]:
-    """Every part, each before those within it."""
-    for part in parts:
-        yield part
-        if isinstance(part, ToolResultPart):
-            yield from nodes_of(part.parts)
-        elif isinstance(part, DocumentPart) and isinstance(part.source, tuple):
-            yield from nodes_of(part.source)
 
 
 @frozen(kw_only=True)

@@ -74,6 +74,16 @@ def distinct(turns: Iterable[Turn], *, afresh: bool = False) -> list[Turn]:
     return told
 
 
+def nodes_of(parts: Iterable[Part]) -> Iterator[Part]:
+    """Every part, each before those within it."""
+    for part in parts:
+        yield part
+        if isinstance(part, ToolResultPart):
+            yield from nodes_of(part.parts)
+        elif isinstance(part, DocumentPart) and isinstance(part.source, tuple):
+            yield from nodes_of(part.source)
+
+
 def joined(parts: Iterable[Part], between: str = "\n\n") -> str:
     """The text of the text parts."""
     return between.join(part.text for part in parts if isinstance(part, TextPart))

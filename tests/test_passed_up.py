@@ -44,7 +44,7 @@ def test_an_upstream_of_the_clients_dialect_alone_is_told_its_query_and_its_vend
     lost = [(entry["path"], entry["action"]) for entry in exchange.ledger if entry["stage"] == "Route"]
     if dialect(upstream).path == path:
         assert exchange.request.path == f"{path}?beta=true&a=%20b"
-        assert (told.keys(), lost) == (own, [])
+        assert (set(told), len(lost)) == (own, 0)
     else:
         assert exchange.request.path == dialect(upstream).path
         assert told == {}

@@ -112,7 +112,11 @@ def _chat_call(call: JSON) -> JSON:
 def test_calls_of_a_chat_client_without_ids_get_one_and_their_results_the_same(
     upstream: str, blank: str | None
 ) -> None:
-    calls = [{"id": blank, "name": "f"}, {"id": "b", "name": "g"}, {"id": blank, "name": "h", "kind": "custom"}]
+    calls: list[JSON] = [
+        {"id": blank, "name": "f"},
+        {"id": "b", "name": "g"},
+        {"id": blank, "name": "h", "kind": "custom"},
+    ]
     results = [{**call, "said": f"of {call['name']}"} for call in calls]
     body = written(upstream, read("chat", asked("chat", calls, results)))
     assert ids(upstream, body) == (["call_1_f", "b", "call_2_h"], ["call_1_f", "b", "call_2_h"])
@@ -148,7 +152,8 @@ def test_json_that_a_tool_gave_back_goes_up_as_its_text(upstream: str, client: s
 
 @pytest.mark.parametrize("client", BUILDS)
 def test_a_tool_that_gave_nothing_back_gave_an_empty_result(client: str) -> None:
-    for said in (None, "", []):
+    nothing: list[Any] = [None, "", []]
+    for said in nothing:
         given = read(client, asked(client, [{"id": "a", "name": "f"}], [{"id": "a", "said": said}]))
         (told,) = [part for part in given.parts() if isinstance(part, ToolResultPart)]
         assert "".join(part.text for part in told.parts if isinstance(part, TextPart)) == ""

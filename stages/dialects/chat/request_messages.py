@@ -28,10 +28,9 @@ from pipeline.request import (
     ToolResultPart,
     ToolUsePart,
     Turn,
-    nodes_of,
 )
 from pipeline.toolnames import OfferedTool, ToolNames, UpstreamIds, wrapped_input
-from pipeline.turns import ERROR_PREFIX, contiguous, document_text, instruction, only_text
+from pipeline.turns import ERROR_PREFIX, contiguous, document_text, instruction, nodes_of, only_text
 
 JSON = dict[str, Any]
 

@@ -31,10 +31,9 @@ from pipeline.request import (
     ToolResultPart,
     ToolUsePart,
     Turn,
-    nodes_of,
 )
 from pipeline.toolnames import OfferedTool, ToolNames, UpstreamIds
-from pipeline.turns import SOMETHING, instruction, only_text
+from pipeline.turns import SOMETHING, instruction, nodes_of, only_text
 from stages.dialects.messages.opaque import block_of
 from stages.dialects.messages.request_tables import CACHE_MARKS, IMAGES, PDF
 

@@ -31,10 +31,9 @@ from pipeline.request import (
     ToolResultPart,
     ToolUsePart,
     Turn,
-    nodes_of,
 )
 from pipeline.toolnames import OfferedTool, ToolNames, UpstreamIds
-from pipeline.turns import ERROR_PREFIX, document_text, only_text
+from pipeline.turns import ERROR_PREFIX, document_text, nodes_of, only_text
 
 JSON = dict[str, Any]
 
