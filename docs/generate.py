@@ -26,8 +26,8 @@ Made by `python docs/generate.py` from the tables that the translation follows; 
 A client's body is read into one canonical `Request` (`pipeline/request.py`), the upstream's is written from it. Each
 member meets two rows: one where it is read, one where its canonical member is written. First match wins:
 
-1. It is unknown to us: forwarded untouched, at the top of the body and within messages, parts and tools. Within an object
-   inside these (`tool_choice`, an image's source), or where the piece becomes part of one text, it is dropped.
+1. It is unknown to us: forwarded untouched, at the top of the body and within messages, parts and tools. Within an
+   object inside these (`tool_choice`, an image's source), or where the piece becomes part of one text, it is dropped.
 2. It is understood and accepted: as it is.
 3. It has another spelling: translated.
 4. It cannot be honoured: **degraded** to what can be said, **dropped**, or **refused** with HTTP 400 in the client's

@@ -11,6 +11,7 @@ from pipeline.request import (
     OutputFormat,
     OutputKind,
     Reasoning,
+    ReasoningPart,
     Remote,
     Request,
     RequestOptions,
@@ -95,6 +96,7 @@ LOST: list[tuple[str, Request, str]] = [
         request(reasoning=Reasoning(summary="auto"), paths={"reasoning.summary": "thinking.display"}),
         "thinking.display",
     ),
+    ("part reasoning replayed", request(GO, assistant(ReasoningPart("r", "sig", where=AT)), GO), AT),
     ("part document by url", request(user(DocumentPart(Remote("http://x"), where=AT))), AT),
     (
         "part image in a result",
@@ -116,6 +118,7 @@ OPTIONS: dict[str, JSON] = {
     "max_tokens above the most": {"most_tokens": 50},
     "reasoning off": {"off_effort": "low"},
     "sampling": {"sampling": False},
+    "part reasoning replayed": {"replay_reasoning": True},
     "turns.later instructions": {"later_instructions": False},
 }
 """The options of the routes on which a row matters."""

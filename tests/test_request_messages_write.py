@@ -37,7 +37,7 @@ from pipeline.turns import ORPHAN, UNANSWERED
 from stages.dialects.messages.request import build
 from stages.dialects.messages.request_tables import WRITE
 from tests.request_rows import check_written
-from tests.request_shapes import AT, CALL, GO, JSON, SCHEMA, assistant, user
+from tests.request_shapes import AT, CALL, GO, JSON, SCHEMA, assistant, read, user
 from tests.request_shapes import request as shape
 
 TOOL = FunctionTool("f", "does f", SCHEMA)
@@ -172,6 +172,12 @@ LOST: list[tuple[str, Request, str, JSON]] = [
         {},
     ),
     ("reasoning.summary", request(reasoning=Reasoning(summary="auto")), "reasoning.summary", {}),
+    (
+        "reasoning.effort",
+        request(reasoning=evolve(THINKS, budget=9_000)),
+        "reasoning.effort",
+        {"thinking_budget": True},
+    ),
     ("older_user", request(user="u", older_user="v", paths={"older_user": "user"}), "user", {}),
     (
         "part cache within an instruction",
@@ -224,6 +230,14 @@ LOST: list[tuple[str, Request, str, JSON]] = [
     (UNANSWERED, request(GO, assistant(CALL), GO), AT, {}),
     (ORPHAN, request(user(ToolResultPart("9", (), where=AT))), AT, {}),
     ("tool grammar", request(tools=(CUSTOM,)), "tools[0]", {}),
+    (
+        "web search besides",
+        read(
+            "responses", {"model": "m", "input": "go", "tools": [{"type": "web_search", "search_context_size": "low"}]}
+        ),
+        "tools[0].search_context_size",
+        {"web_search": True},
+    ),
     (
         "tool_choice hosted",
         request(tools=(TOOL,), tool_choice=ToolChoice(Choosing.ONE, "web_search")),

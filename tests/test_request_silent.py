@@ -16,14 +16,19 @@ from tests.request_shapes import BUILDS, JSON, PARSES
 ROUTES = [(client, upstream) for client in BUILDS for upstream in BUILDS if client != upstream]
 Lost = set[tuple[str, str]]
 
+OPTIONS: list[JSON] = [
+    {},
+    {"web_search": True, "custom_tools": True, "developer_role": True, "later_instructions": True},
+    {"later_instructions": False, "thinking_budget": True, "replay_reasoning": True},
+]
 over_every_route = pytest.mark.parametrize(("client", "upstream"), ROUTES)
 
 
-def sent(client: str, upstream: str, body: JSON) -> tuple[JSON, Lost]:
+def sent(client: str, upstream: str, body: JSON, **options: Any) -> tuple[JSON, Lost]:
     """The body that goes up, and what was lost where."""
     ledger = Ledger(direction="request")
     asked = PARSES[client](body, ledger=ledger)
-    built = BUILDS[upstream](asked, ledger=ledger, options=RequestOptions(upstream="up")).body
+    built = BUILDS[upstream](asked, ledger=ledger, options=RequestOptions(upstream="up", **options)).body
     return built, {(entry.path, entry.action) for entry in ledger}
 
 
@@ -54,12 +59,15 @@ def path(where: str, name: str) -> str:
 
 
 @over_every_route
-def test_a_member_that_nobody_knows_goes_up_or_is_recorded_wherever_it_stands(client: str, upstream: str) -> None:
+@pytest.mark.parametrize("options", OPTIONS, ids=["usual", "rich", "poor"])
+def test_a_member_that_nobody_knows_goes_up_or_is_recorded_wherever_it_stands(
+    client: str, upstream: str, options: JSON
+) -> None:
     for given in FULL[client]:
         for where in places(given):
             body = copy.deepcopy(given)
             at(body, where)["zz"] = "unheard of"
-            built, lost = sent(client, upstream, body)
+            built, lost = sent(client, upstream, body, **options)
             assert "unheard of" in json.dumps(built) or is_told(path(where, "zz"), lost), where
 
 
@@ -81,8 +89,8 @@ IMPLIED: dict[str, Any] = {
 """Values that hold without being said, and what the answer's own stages honour."""
 PLACED = ("type", "mode", "index")
 """Members that say of their object what its place and its other members do."""
-ECHOED = ("messages[3].reasoning", "messages[3].reasoning_content", "messages[7].name")
-"""The same text as in the details beside; the same name as in the call."""
+ECHOED = ("messages[3].reasoning", "messages[3].reasoning_content", "messages[7].name", "tools[1].name")
+"""The same text as in the details beside; the same name as in the call; the one name that such a tool has."""
 
 
 def members(body: JSON) -> Iterator[tuple[str, str]]:
@@ -95,14 +103,17 @@ def members(body: JSON) -> Iterator[tuple[str, str]]:
 
 
 @over_every_route
-def test_each_member_makes_a_difference_to_what_goes_up_or_to_the_ledger(client: str, upstream: str) -> None:
+@pytest.mark.parametrize("options", OPTIONS, ids=["usual", "rich", "poor"])
+def test_each_member_makes_a_difference_to_what_goes_up_or_to_the_ledger(
+    client: str, upstream: str, options: JSON
+) -> None:
     for given in FULL[client]:
-        whole = sent(client, upstream, given)
+        whole = sent(client, upstream, given, **options)
         for where, name in members(given):
             body = copy.deepcopy(given)
             del at(body, where)[name]
             try:
-                without = sent(client, upstream, body)
+                without = sent(client, upstream, body, **options)
             except ClientError:
                 continue  # it must be there
             assert without != whole or is_told(where, whole[1]), path(where, name)
@@ -161,6 +172,8 @@ def test_reasoning_that_a_chat_client_does_not_want_to_see_is_not_shown() -> Non
         ({"thinking": {"budget_tokens": 9_000}, "thinking_budget": 1_000}, "medium", ["thinking_budget"]),
         ({"reasoning": {"enabled": True}, "enable_thinking": False}, None, ["enable_thinking"]),
         ({"reasoning_effort": "odd"}, None, ["reasoning_effort"]),
+        ({"reasoning": {"enabled": False, "effort": "high"}}, "none", ["reasoning.effort"]),
+        ({"reasoning_effort": "high", "enable_thinking": False}, "none", ["reasoning_effort"]),
         ({"reasoning": {"effort": "odd"}}, None, ["reasoning.effort"]),
     ],
 )

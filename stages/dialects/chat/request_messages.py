@@ -281,6 +281,8 @@ class MessageWriter:
                 elif name not in message:
                     message[name] = value
         elif part.text and self.options.replay_reasoning:
+            if part.opaque or part.private:
+                self.ladder.lose("part reasoning replayed", part.where)
             before = message.get("reasoning_content")
             message["reasoning_content"] = f"{before}\n\n{part.text}" if before else part.text
         else:

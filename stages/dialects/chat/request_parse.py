@@ -97,6 +97,7 @@ def parse(body: Mapping[str, Any], *, ledger: Ledger, limits: Limits = DEFAULT_L
             **_PATHS,
             "tools": "functions" if is_older(body) else "tools",
             "max_tokens": bound,
+            "reasoning.effort": _first_of(body, "reasoning_effort", "reasoning.effort"),
             "reasoning.budget": _first_of(body, "reasoning.max_tokens", "thinking.budget_tokens", "thinking_budget"),
             "user": "safety_identifier" if members.has("safety_identifier") else "user",
         },
@@ -162,6 +163,8 @@ def _reasoning(members: Members, reading: Reading) -> Reasoning | None:
     )
     if vendor.value and enabled is not False:
         enabled = vendor.text("effort") != OFF
+    if enabled is False:
+        reading.first(("", OFF), *efforts)
     summary = reading.word(vendor, "summary", _SUMMARIES) or ""
     if vendor.flag("exclude"):
         summary = reading.first(("reasoning.exclude", "omitted"), ("reasoning.summary", summary))

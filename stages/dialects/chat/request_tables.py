@@ -135,6 +135,7 @@ WRITE = table(
     # parts
     Row("part cache", _DROP, reason="a hint that changes no answer"),
     Row("part reasoning", _DROP, reason="it belongs to the provider that made it"),
+    Row("part reasoning replayed", _DEGRADE, "text", "the rest of it belongs to the provider that made it"),
     Row("part image stored", _REFUSE, reason=_FILE),
     Row("part document stored", _REFUSE, reason=_FILE),
     Row("part document by url", _REFUSE, reason="a document can be sent only by its bytes"),

@@ -140,6 +140,8 @@ class _Builder(Builder):
             if self.native:
                 return dict(tool.payload)
             if tool.search is not None and self.options.web_search:
+                for where in tool.search.besides:
+                    self.ladder.lose("web search besides", where)
                 return _search(tool.search)
             self.ladder.follow(tool.loss.row, tool.loss.where)
             return None
@@ -244,6 +246,8 @@ class _Builder(Builder):
             return
         reasoning = self.request.reasoning
         asked = None if reasoning is None or effort != effort_of(reasoning) else reasoning.budget
+        if asked is not None and reasoning is not None and reasoning.effort:
+            self._lose("reasoning.effort")
         budget = max(LEAST_BUDGET, asked or budget_of_effort(effort or "medium"))
         if budget >= body["max_tokens"]:
             body["max_tokens"] += budget

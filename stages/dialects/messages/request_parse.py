@@ -164,6 +164,7 @@ def _search(tool: Members) -> WebSearch:
     return WebSearch(
         tool.texts("allowed_domains"),
         {} if location is None else {name: location.text(name) for name in location.but("type")},
+        tuple(tool.path(name) for name in tool.but("type", "name", "allowed_domains", "user_location")),
     )
 
 

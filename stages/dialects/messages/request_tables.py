@@ -192,6 +192,7 @@ WRITE = table(
     Row("choices", _REFUSE, reason="only one choice can be answered"),
     Row("reasoning", _TRANSLATE, "thinking, output_config.effort"),
     Row("reasoning.budget", _DROP, reason="the effort beside it says how much to think"),
+    Row("reasoning.effort", _DROP, reason="the budget beside it says how much to think"),
     Row("reasoning.summary", _DROP, reason="no thinking is asked for that could be shown"),
     Row("reasoning off", _DEGRADE, "the least effort", "the upstream cannot do without"),
     Row("reasoning in a tool loop", _DROP, reason="the turn that calls must begin with this dialect's own thinking"),
@@ -229,6 +230,7 @@ WRITE = table(
     Row(UNANSWERED, _DEGRADE, "an empty result", "every call must have its result", strict=_REFUSE),
     Row(ORPHAN, _DEGRADE, "text", "every result must have its call", strict=_REFUSE),
     # tools
+    Row("web search besides", _DROP, reason="the upstream's own search cannot be told it"),
     Row("tool grammar", _DEGRADE, "the tool's description", "there are no freeform tools"),
     Row("tool_choice allowed", _TRANSLATE, "tools"),
     Row("tool not allowed", _DROP, reason="only the tools that may be called can be offered"),

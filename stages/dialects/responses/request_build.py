@@ -151,6 +151,8 @@ class _Builder(Builder):
             if self.native:
                 return dict(tool.payload)
             if tool.search is not None and self.options.web_search:
+                for where in tool.search.besides:
+                    self.ladder.lose("web search besides", where)
                 return _search(tool.search)
             self.ladder.follow(tool.loss.row, tool.loss.where)
             return None

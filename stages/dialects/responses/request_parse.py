@@ -221,9 +221,13 @@ def _grammar(tool: Members, reading: Reading) -> Grammar | None:
 
 def _search(tool: Members) -> WebSearch:
     filters, location = tool.object("filters"), tool.object("user_location")
+    besides = [tool.path(name) for name in tool.but("type", "filters", "user_location")]
+    if filters is not None:
+        besides.extend(filters.path(name) for name in filters.but("allowed_domains"))
     return WebSearch(
         () if filters is None else filters.texts("allowed_domains"),
         {} if location is None else {name: location.text(name) for name in location.but("type")},
+        tuple(besides),
     )
 
 

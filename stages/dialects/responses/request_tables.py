@@ -228,5 +228,6 @@ WRITE = table(
     Row(UNANSWERED, _DEGRADE, "an empty result", "every call must have its result", strict=_REFUSE),
     Row(ORPHAN, _DEGRADE, "text", "every result must have its call", strict=_REFUSE),
     # tools
+    Row("web search besides", _DROP, reason="the upstream's own search cannot be told it"),
     Row("tool_choice hosted", _DROP, reason="the tool is not there", strict=_REFUSE),
 )
