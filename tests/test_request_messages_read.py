@@ -146,6 +146,7 @@ LOST: list[tuple[str, JSON, str]] = [
         },
         "output_format",
     ),
+    ("thinking.display of another word", {"thinking": {"type": "adaptive", "display": "odd"}}, "thinking.display"),
     ("thinking between tools", {"thinking": {"type": "between_tools"}}, "thinking.type"),
     ("thread", {"thread": {"type": "create"}}, "thread"),
     ("thread.continue", {"thread": {"type": "continue", "previous_message_id": "msg_1"}}, "thread"),

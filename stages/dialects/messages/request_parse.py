@@ -203,6 +203,8 @@ def _reasoning(members: Members, reading: Reading) -> Reasoning | None:
     kind = thinking.need("type")
     if kind == "between_tools":
         reading.lose("thinking between tools", "thinking.type")
+    if (shown := thinking.text("display")) and shown not in _SUMMARIES:
+        reading.lose("thinking.display of another word", "thinking.display")
     own = {"block_binding": "thinking.block_binding"}
     rest = reading.rest(thinking, ("type", "budget_tokens", "display"), own)
     rest["private"]["thinking"] = thinking.value
@@ -210,7 +212,7 @@ def _reasoning(members: Members, reading: Reading) -> Reasoning | None:
         kind != "disabled",
         effort,
         thinking.integer("budget_tokens"),
-        reading.word(thinking, "display", _SUMMARIES) or "",
+        _SUMMARIES.get(shown, ""),
         **rest,
     )
 

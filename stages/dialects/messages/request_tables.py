@@ -45,6 +45,7 @@ READ = table(
     Row("tool_choice.disable_parallel_tool_use", _TRANSLATE, "parallel"),
     Row("thinking", _TRANSLATE, "reasoning"),
     Row("thinking between tools", _DROP, reason="no other dialect says when to think"),
+    Row("thinking.display of another word", _DROP, reason="no other dialect shows reasoning so"),
     Row("thinking.block_binding", _DROP, reason="earlier thinking is not sent to other providers"),
     Row("output_config", _TRANSLATE, "reasoning, output"),
     Row("output_config.effort", _TRANSLATE, "reasoning"),
