@@ -121,7 +121,7 @@ LOST: list[tuple[str, JSON, str]] = [
         "reasoning.generate_summary",
     ),
     ("an effort of a word unknown", {"reasoning": {"effort": "odd"}}, "reasoning.effort"),
-    ("input[].id", items({**GO_ITEM, "type": "message", "id": "msg_1"}), "input[0].id"),
+    ("input[].id", items({**GO_ITEM, "type": "message", "id": "msg_1"}), "input[].id"),
     ("input[].status", items({**call(), "status": "incomplete"}, RESULT), "input[0].status"),
     ("input[].name of a result", items(call(), {**RESULT, "name": "f"}), "input[1].name"),
     (

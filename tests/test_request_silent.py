@@ -2,6 +2,7 @@
 
 import copy
 import json
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -47,9 +48,10 @@ PARTLY = (
 
 
 def is_told(where: str, lost: Lost) -> bool:
-    """Whether the ledger has a member, or a whole piece that it stands in."""
+    """Whether the ledger has a member, or a whole piece that it stands in, or all that are alike as one."""
+    alike = re.sub(r"\[\d+\]", "[]", where)
     return any(
-        where == path or (where.startswith(path) and where[len(path)] in ".[" and path not in PARTLY)
+        path in (where, alike) or (where.startswith(path) and where[len(path)] in ".[" and path not in PARTLY)
         for path, _ in lost
     )
 
@@ -116,7 +118,7 @@ def test_each_member_makes_a_difference_to_what_goes_up_or_to_the_ledger(
                 without = sent(client, upstream, body, **options)
             except ClientError:
                 continue  # it must be there
-            assert without != whole or is_told(where, whole[1]), path(where, name)
+            assert without != whole or is_told(path(where, name), whole[1]), path(where, name)
 
 
 TERSE: dict[str, JSON] = {
@@ -235,3 +237,8 @@ def test_an_item_that_is_unfinished_is_recorded() -> None:
     result = {"type": "function_call_output", "call_id": "a", "output": "r", "status": "in_progress"}
     _, lost = of("responses", "chat", input=[{"role": "user", "content": "go"}, call, result])
     assert lost == ["input[1].status", "input[2].status"]
+
+
+def test_the_ids_of_all_items_are_one_entry() -> None:
+    said = [{"type": "message", "id": f"msg_{at}", "role": "user", "content": "go"} for at in range(9)]
+    assert of("responses", "chat", input=said)[1] == ["input[].id"]

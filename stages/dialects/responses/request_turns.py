@@ -113,7 +113,7 @@ class ItemReader:
     def _bare(self, item: Members) -> None:
         """What an item is called and how it stands goes up to no other dialect."""
         if item.has("id"):
-            self.reading.lose("input[].id", item.path("id"))
+            self.reading.lose("input[].id", "input[].id")  # one entry for all: every item may have one
         if item.text("status", "completed") != "completed":
             self.reading.lose("input[].status", item.path("status"))
 
