@@ -26,7 +26,8 @@ Made by `python docs/generate.py` from the tables that the translation follows; 
 A client's body is read into one canonical `Request` (`pipeline/request.py`), the upstream's is written from it. Each
 member meets two rows: one where it is read, one where its canonical member is written. First match wins:
 
-1. It is unknown to us: forwarded untouched, at the top of the body and within messages, parts and tools.
+1. It is unknown to us: forwarded untouched, at the top of the body and within messages, parts and tools. Within an
+   object inside these (`tool_choice`, an image's source), or where the piece becomes part of one text, it is dropped.
 2. It is understood and accepted: as it is.
 3. It has another spelling: translated.
 4. It cannot be honoured: **degraded** to what can be said, **dropped**, or **refused** with HTTP 400 in the client's
@@ -42,7 +43,8 @@ with reasoning that the upstream did not make. The upstream is the judge of it: 
 (`temperature: "hot"`) and what is missing (a `model` that stands in the URL) is refused by the other dialects alone, as
 is a word that we do not know (a role, an effort, a format's type). A member that we cannot read counts as absent here
 and goes up as it came, and the ledger says so (`not read`). Refused there too is only a body that is no JSON object or
-too large or deep, and an unreadable member with an envelope of ours in it.
+too large or deep, and an unreadable member with an envelope of ours in it. The query goes up with it, and the headers
+that say which form of the dialect is spoken (`anthropic-beta`, `openai-beta`); they are dropped toward another one.
 
 Reasoning belongs to the provider that made it. What a client echoes is dropped and recorded, never rejected, unless it
 is an envelope of ours (`sw1.`, `pipeline/envelope.py`) that this same upstream sealed and whose text nobody edited. The

@@ -1,6 +1,6 @@
 """What building a request has alike in every dialect: what it begins with, and what its answer is read with."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 from attrs import evolve
@@ -8,8 +8,9 @@ from attrs import evolve
 from pipeline.given import as_given
 from pipeline.ladder import Ladder, Row, Rule
 from pipeline.portable import portable
-from pipeline.request import Choosing, Request, RequestOptions, ToolUsePart
+from pipeline.request import Choosing, Node, Request, RequestOptions, ToolUsePart
 from pipeline.toolnames import BuiltRequest, ToolNames, UpstreamIds
+from pipeline.turns import nodes_of
 
 
 class Builder:
@@ -43,6 +44,10 @@ class Builder:
             body["stream"] = True
         if self.native:
             body = as_given(self.request, body, rows, changed)
+        else:
+            for node in _nodes(self.request):
+                if node.extras:
+                    self.ladder.leave(node.where, node.extras)
         calls = frozenset(part.id for part in self.request.parts() if isinstance(part, ToolUsePart))
         return BuiltRequest(body, evolve(self.names.map(self.ids), calls=calls))
 
@@ -59,6 +64,26 @@ class Builder:
             self._lose("max_tokens", "max_tokens above the most")
         return bound
 
+    def _budget_beside_effort(self) -> None:
+        """A budget that stands beside an effort, which alone is told."""
+        reasoning = self.request.reasoning
+        if reasoning is not None and reasoning.effort and reasoning.budget is not None and not self.native:
+            self._lose("reasoning.budget")
+
+    def _not_there(self, allowed: Iterable[tuple[str, str]]) -> None:
+        """Tools that alone may be called and are not offered."""
+        if not self.native and any(self.names.name(*key) not in self.names.tools() for key in allowed):
+            self._lose("tool_choice", "tool_choice hosted")
+
     def _lose(self, member: str, row: str = "") -> Rule:
         """A member that cannot be said as it is; `row` where it is not the member's own."""
         return self.ladder.lose(row or member, self.request.path(member))
+
+
+def _nodes(request: Request) -> Iterator[Node]:
+    """Every piece of a request."""
+    for turn in (*request.system, *request.turns):
+        yield turn
+        yield from nodes_of(turn.parts)
+    yield from request.tools
+    yield from (piece for piece in (request.tool_choice, request.reasoning, request.output) if piece is not None)

@@ -8,6 +8,7 @@ from attrs import evolve
 
 from pipeline.errors import RETRYABLE, ErrorKind, kind_of_status
 from pipeline.events import StreamError
+from pipeline.jsontext import value_of
 
 _HTTP_STATUS = re.compile("[45][0-9]{2}")
 _PLACE = re.compile("[\x21-\x7e]+")
@@ -21,7 +22,8 @@ def failure(error: Any, around: Mapping[str, Any], kinds: Mapping[str, ErrorKind
     """The error that a value is: an object, a text, or a list whose first member is one.
 
     `around` is the object it stands in, whose words count where it has none. `kinds` tells the class by the words of
-    `code`, `type` and `status`, in lower case; what it lacks goes by its number, else it is the provider's.
+    `code`, `type` and `status`, in lower case; what it lacks goes by its number, else it is the provider's. An object
+    that is another's wrapping is read with what stands in it, whose message is told, and whose words count first.
     """
     if isinstance(error, list):
         error = error[0] if error else None
@@ -29,10 +31,15 @@ def failure(error: Any, around: Mapping[str, Any], kinds: Mapping[str, ErrorKind
         return stated(around.get("message"), (around.get("type"),), around.get("code") or error, kinds)
     if not isinstance(error, dict):
         return stated(error, (around.get("type"),), around.get("code"), kinds)
-    words = (error.get("code"), error.get("type"), error.get("status"))
-    code, param = error.get("code") or error.get("status_code"), error.get("param")
-    found = stated(error.get("message") or error.get("detail"), words, code, kinds)
-    return evolve(found, param=param) if isinstance(param, str) and param else found
+    layers = _layers(error)
+    words = [layer.get(name) for layer in layers for name in ("code", "type", "status")]
+    codes = [code for layer in layers if (code := layer.get("code") or layer.get("status_code"))]
+    told = any(isinstance(word, str) and word.lower() in kinds for word in words)
+    numbers = [] if told else [number for code in codes if (number := _status(code))]
+    kind = kind_of_status(numbers[0]) if numbers else None
+    found = stated(_cause(layers), words, codes[0] if codes else None, kinds, kind)
+    params = [param for layer in layers if isinstance(param := layer.get("param"), str) and param]
+    return evolve(found, param=params[0]) if params else found
 
 
 def stated(
@@ -42,7 +49,7 @@ def stated(
     named = [word for word in words if isinstance(word, str) and word]
     kind = kind or next((found for word in named if (found := kinds.get(word.lower())) is not None), None)
     if kind is None:
-        number = int(code) if isinstance(code, int | str) and _HTTP_STATUS.fullmatch(str(code)) else 0
+        number = _status(code)
         kind = kind_of_status(number) if number else ErrorKind.API
     said = named[0] if named else code
     text = _message(message) or (f"the upstream failed: {said}" if said else "the upstream failed")
@@ -86,7 +93,9 @@ def answered(status: int, body: Any, error_in: Callable[[Any], StreamError | Non
     """
     found = error_in(body)
     if found is None:
-        bare = body.get("errors") if isinstance(body, dict) else body if isinstance(body, str) else None
+        bare = body if isinstance(body, str) else None
+        if isinstance(body, dict):
+            bare = next((body[name] for name in _BARE if body.get(name)), None)
         found = error_in({"error": bare}) if bare else None
     kind = kind_of_status(status)
     if found is None:
@@ -94,6 +103,19 @@ def answered(status: int, body: Any, error_in: Callable[[Any], StreamError | Non
     if found.kind not in (ErrorKind.API, ErrorKind.INVALID_REQUEST):
         return found
     return evolve(found, kind=kind, retryable=kind in RETRYABLE)
+
+
+def status_told(error: StreamError, status: int, due: int) -> int:
+    """The HTTP status that clients are told. `status` is the upstream's (0: it did not answer with one), `due` that of
+    the error's class in the client's API.
+
+    The upstream's stands, since clients act on it; but not one that is no error's (a redirection), nor one that says
+    another class and at which clients would ask again, where the error's own is not worth it.
+    """
+    if not 400 <= status < 600:
+        return due
+    another = error.kind is not kind_of_status(status) and not error.retryable
+    return due if another and _asked_again(status) and not _asked_again(due) else status
 
 
 def redirected(status: int, location: str) -> StreamError:
@@ -105,6 +127,60 @@ def redirected(status: int, location: str) -> StreamError:
     where = f" to {place[:SHOWN]}" if _PLACE.fullmatch(place) else ""
     message = f"the upstream answered with status {status}, a redirection{where}, which is not followed"
     return StreamError(ErrorKind.INVALID_RESPONSE, message, "redirected")
+
+
+_BARE = ("errors", "detail", "message", "msg")
+"""The members of a body without an error object that tell of the error."""
+_WRAPPED = ("error", "detail", "message")
+"""The members of an error object that may hold another one."""
+_LAYERS = 8
+"""So many objects within each other are looked into."""
+
+
+def _layers(error: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """The error objects that stand in each other, the innermost first; the cause that a gateway was told is one."""
+    layers = [error]
+    while len(layers) < _LAYERS and (inner := _within(layers[-1])) is not None:
+        layers.append(inner)
+    return layers[::-1]
+
+
+def _within(error: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """The error object within another; None if there is none."""
+    metadata = error.get("metadata")
+    raw = metadata.get("raw") if isinstance(metadata, dict) else None
+    for inner in (*(error.get(name) for name in _WRAPPED), value_of(raw) if isinstance(raw, str) else raw):
+        inner = inner[0] if isinstance(inner, list) and len(inner) == 1 else inner
+        if isinstance(inner, dict) and inner:
+            return inner
+    return {"message": raw} if isinstance(raw, str) and raw.strip() else None
+
+
+def _cause(layers: Sequence[Mapping[str, Any]]) -> str:
+    """The message of the innermost object that has one; what a gateway says of it stands in front."""
+    told = [text for layer in layers if (text := _text(layer))]
+    if len(told) > 1 and any("metadata" in layer for layer in layers) and told[0] not in told[1]:
+        return f"{told[1]}: {told[0][:SHOWN]}"
+    return told[0] if told else ""
+
+
+def _text(layer: Mapping[str, Any]) -> str:
+    """What an error object says itself, not by another within it."""
+    for name in ("message", "detail", "error", "msg"):
+        said = layer.get(name)
+        if isinstance(said, str | list) and (text := _message(said)):
+            return text
+    return ""
+
+
+def _status(code: Any) -> int:
+    """The HTTP status of an error that a code is; 0 if it is none."""
+    return int(code) if isinstance(code, int | str) and _HTTP_STATUS.fullmatch(str(code)) else 0
+
+
+def _asked_again(status: int) -> bool:
+    """Whether the SDKs of every dialect ask again at a status."""
+    return status >= 500 or status in (408, 409, 429)
 
 
 def _message(message: Any) -> str:

@@ -44,10 +44,10 @@ def loads(data: bytes | str, depth: int = 200) -> Any:
         return exact(data)
 
 
-def value_of(text: str) -> Any:
+def value_of(text: str, depth: int = 200) -> Any:
     """The value of a JSON text that came back from a client; None if it is none, or nested too deeply."""
     try:
-        return loads(text)
+        return loads(text, depth)
     except (ValueError, LimitExceeded):
         return None
 

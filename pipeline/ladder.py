@@ -13,7 +13,7 @@ from attrs import define, field, frozen
 
 from pipeline.errors import ClientError, ErrorKind
 from pipeline.ledger import Ledger
-from pipeline.members import Members
+from pipeline.members import Members, join
 
 Word = TypeVar("Word")
 
@@ -56,7 +56,12 @@ class Loss:
     row: Row
 
 
-UNTOLD = Row("a member that is unknown", Rule.DROP, reason="it has no meaning to another provider")
+WITHIN = Row(
+    "a member within another, unknown", Rule.DROP, reason="its object is written anew, and nobody here knows it"
+)
+TWICE = Row("a member beside one that says the same", Rule.DROP, reason="the other one counts")
+EFFORT = Row("an effort of a word unknown", Rule.DROP, reason="only this dialect's provider knows what it asks for")
+"""The rows that dialects have alike for reading."""
 
 
 def table(*rows: Row) -> Mapping[str, Row]:
@@ -83,6 +88,24 @@ class Ladder:
     rows: Mapping[str, Row]
     ledger: Ledger
     strict: bool = False
+    _carried: set[str] = field(init=False, factory=set)
+    """The pieces of the request whose unknown members were written, by where they stand."""
+
+    def carry(self, where: str) -> None:
+        """Take note that what nobody here knows of a piece went up with it."""
+        self._carried.add(where)
+
+    def one_text(self, wheres: Iterable[str]) -> None:
+        """Take note that of pieces that were written no more went up than their text."""
+        self._carried.difference_update(wheres)
+
+    def leave(self, where: str, unknown: Iterable[str]) -> None:
+        """Record what nobody here knows of a piece, if it did not go up and the whole piece is not lost."""
+        if where not in self._carried and not any(
+            entry.path == where and entry.action == "dropped" for entry in self.ledger
+        ):
+            for name in unknown:
+                self.follow(WITHIN, join(where, name))
 
     def follow(self, row: Row, where: str) -> Rule:
         """The rule for a member at `where`; what is lost by it is recorded.
@@ -100,11 +123,6 @@ class Ladder:
     def lose(self, member: str, where: str) -> Rule:
         """The rule of this table for `member`, as `follow`."""
         return self.follow(self.rows[member], where)
-
-    def leave(self, where: str, names: Iterable[str]) -> None:
-        """Record the unknown members of a piece that has no place of its own to keep them in."""
-        for name in names:
-            self.follow(UNTOLD, f"{where}.{name}")
 
     def settle(self, losses: Iterable[Loss]) -> None:
         """Follow the rows of the client's own dialect."""
@@ -139,10 +157,27 @@ class Reading:
         """Collect what only the client's dialect may know: there it goes up as it is, each other refuses it."""
         self.losses.append(Loss(where, Row(where, Rule.REFUSE, reason=reason)))
 
-    def others(self, members: Members | None, *known: str) -> None:
-        """Collect the members of an option besides those `known`: they go up to the client's own dialect alone."""
+    def within(self, members: Members | None, *known: str) -> None:
+        """Collect what nobody here knows of an object within a piece: another dialect has no such object."""
         if members is not None:
-            self.losses.extend(Loss(members.path(name), UNTOLD) for name in members.but(*known))
+            self.losses.extend(Loss(members.path(name), WITHIN) for name in members.but(*known))
+
+    def first(self, *said: tuple[str, Any]) -> Any:
+        """The first value that is there, of members that say the same, by their paths; the others are lost, unless
+        they are equal."""
+        there = [(where, value) for where, value in said if value not in (None, "")]
+        for where, value in there[1:]:
+            if value != there[0][1]:
+                self.losses.append(Loss(where, TWICE))
+        return there[0][1] if there else None
+
+    def effort(self, words: Collection[str], *said: tuple[str, str]) -> str:
+        """The first of some efforts that is there; one that is none of the words is lost."""
+        found = str(self.first(*said) or "")
+        if found and found not in words:
+            self.losses.extend(Loss(where, EFFORT) for where, word in said if word == found)
+            return ""
+        return found
 
     def word(self, members: Members, name: str, words: Mapping[str, Word]) -> Word | None:
         """What one of some words stands for; None where there is none, or one that nobody here knows."""

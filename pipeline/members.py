@@ -1,14 +1,14 @@
 """Reading a client's body member by member: what is not as it must be is refused by its path."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from math import isfinite
 from typing import Any
 
 from attrs import frozen
 
 from pipeline.errors import ClientError, ErrorKind, LimitExceeded
-from pipeline.jsontext import check_depth, exact, loads
+from pipeline.jsontext import check_depth, dumps, exact, loads
 from pipeline.limits import Limits
 
 _LONG_NUMBER = re.compile(rb"[0-9]{19}")
@@ -146,6 +146,15 @@ class Members:
             if not isinstance(item, str):
                 raise ClientError.about(f"{self.path(name)}[{at}]", "must be a string")
         return tuple(found)
+
+    def parts(self, name: str) -> "str | Sequence[Members]":
+        """What a tool gave back: a text, or the parts that say their type; any other JSON is its text."""
+        found = self.value.get(name)
+        if found is None:
+            return []
+        if isinstance(found, list) and all(isinstance(part, Mapping) and "type" in part for part in found):
+            return [Members(part, f"{self.path(name)}[{at}]") for at, part in enumerate(found)]
+        return found if isinstance(found, str) else dumps(found).decode()
 
     def but(self, *names: str) -> dict[str, Any]:
         """The members besides those named that are not null."""

@@ -10,7 +10,7 @@ from attrs import define, evolve, field, frozen
 from pipeline.dialect import Dialect
 from pipeline.errors import LimitExceeded
 from pipeline.events import Frame, StreamError
-from pipeline.jsontext import dumps, loads, strictly
+from pipeline.jsontext import dumps, loads, strictly, value_of
 from pipeline.limits import DEFAULT_LIMITS, Limits
 from pipeline.outcome import Outcome
 from pipeline.stage import AsyncStage, Stage
@@ -39,6 +39,8 @@ SHOWN = 500
 """So many characters are shown of an error that is plain text."""
 MARKUP = ("<", "{", "[")
 """What a text begins with that is not for people to read."""
+FIELDS = ("event:", "data:", "id:", "retry:", ":")
+"""What a text begins with that is a stream of events."""
 
 
 ANNOUNCED = 1 << 20
@@ -202,12 +204,34 @@ class ErrorBody(Stage[bytes, bytes]):
 
 
 def said(body: bytes, depth: int = DEFAULT_LIMITS.json_depth) -> Any:
-    """What an error's body says: its JSON, or its text if that is for people to read, else None."""
+    """What an error's body says: its JSON, or its text if that is for people to read, else None.
+
+    A stream of events that came instead of a body says what its payloads do: a list, if there are several.
+    """
     try:
         return loads(body, depth)
     except (ValueError, LimitExceeded):
         text = body.decode("utf-8", "replace").strip()
-        return None if not text or text.startswith(MARKUP) else text[:SHOWN]
+    payloads = _payloads(text)
+    if told := [payload for data in payloads if (payload := value_of(data, depth)) is not None]:
+        return told if len(told) > 1 else told[0]
+    if payloads and text.startswith(FIELDS):
+        text = "".join(payloads).strip()
+    return None if not text or text.startswith(MARKUP) else text[:SHOWN]
+
+
+def _payloads(text: str) -> list[str]:
+    """The data of each event, where a text is a stream of events; and the lines of one that is a JSON text a line."""
+    payloads = [""]
+    for line in text.splitlines():
+        name, _, value = line.partition(":")
+        if name == "data":
+            payloads[-1] += value.removeprefix(" ") + "\n"
+        elif not line:
+            payloads.append("")
+        elif line.startswith("{"):
+            payloads.append(line)
+    return [payload for payload in payloads if payload.strip()]
 
 
 @frozen

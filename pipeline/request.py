@@ -117,8 +117,7 @@ class AudioPart(Node):
 
 @frozen
 class ReasoningPart(Node):
-    """Reasoning of an earlier answer. `opaque` is its provider's proof or blob, or an envelope of ours; `redacted`:
-    it has no text that anybody but its provider can read."""
+    """Earlier reasoning. `opaque`: its provider's proof or blob, or an envelope of ours; `redacted`: it has no text."""
 
     text: str = ""
     opaque: str = ""
@@ -201,10 +200,11 @@ class CustomTool(Node):
 
 @frozen
 class WebSearch:
-    """What a search tool that a provider runs may be told, as far as more than one dialect can say it."""
+    """What a provider's search may be told in more than one dialect; `besides`: where the client says more."""
 
     allowed_domains: tuple[str, ...] = ()
     location: Mapping[str, str] = field(factory=dict)
+    besides: tuple[str, ...] = ()
 
 
 @frozen
@@ -286,11 +286,11 @@ class Given:
 
 @frozen(kw_only=True)
 class Request:
-    """What a client asks. Options are None where the client does not say.
+    """What a client asks. Options are None where it does not say. `older_user` is a second name beside `user`.
 
     `system` are the instructions that stand before everything, `turns` the rest, instructions in between included.
     `dialect` is the client's, in whose words `private` is; `losses` say what becomes of that elsewhere; `paths` name
-    the client's member for each of ours that it gave; `given` is what the client's own dialect is told again.
+    its member for each of ours that it gave; `given` is what the client's own dialect is told again.
     """
 
     dialect: str
@@ -317,6 +317,7 @@ class Request:
     verbosity: str | None = None
     metadata: Mapping[str, str] | None = None
     user: str | None = None
+    older_user: str | None = None
     cache_key: str | None = None
     cache: CacheHint | None = None
     service_tier: str | None = None

@@ -66,6 +66,7 @@ class AnswerOptions:
 
 
 DEFAULT_ANSWERS = AnswerOptions()
+NOTHING: Mapping[str, str] = {}
 
 
 class Recipe(Protocol[Made]):
@@ -119,11 +120,21 @@ class Route:
         """The upstream's name in envelopes."""
         return self.answers.upstream or self.upstream.name
 
-    def open(self, body: bytes) -> "Exchange":
-        """Begin an exchange with the body of a client's request."""
+    @property
+    def same(self) -> bool:
+        """Whether client and upstream speak one dialect."""
+        return self.client.name == self.upstream.name
+
+    def open(self, body: bytes, *, query: str = "", headers: Mapping[str, str] = NOTHING) -> "Exchange":
+        """Begin an exchange with the body of a client's request.
+
+        `query` is what its path ends with, `headers` those of the client's dialect: they say which form of it is
+        spoken, so an upstream of another one is not told, and that is recorded.
+        """
         asked = Ledger("request")
         try:
             facts, request = self._translated(body, asked)
+            request = self._told(request, query, headers, asked)
         except PipelineError as error:
             cause = cause_of(error)
             exchange = Exchange(self, refused(self.client, cause), asked)
@@ -131,9 +142,20 @@ class Route:
             return exchange
         return Exchange(self, request, asked, facts)
 
+    def _told(
+        self, request: UpstreamRequest, query: str, headers: Mapping[str, str], ledger: Ledger
+    ) -> UpstreamRequest:
+        """What to send up with what the client says beside the body."""
+        if self.same:
+            path = f"{request.path}?{query}" if query else request.path
+            return evolve(request, path=path, headers={**request.headers, **headers})
+        for name in (*(["query"] if query else ()), *headers):
+            ledger.record("Route", name, "dropped", "it is for an upstream of the client's dialect")
+        return request
+
     def _read(self, members: Mapping[str, Any], ledger: Ledger) -> Request:
         """What the client asks; where it names no model (it may stand in the URL), the one that is asked for then."""
-        if self.client.name == self.upstream.name:
+        if self.same:
             return read_own(self.client, members, ledger=ledger, limits=self.limits)
         if members.get("model") in (None, "") and (model := self.models.get("")):
             members = {**members, "model": model}
@@ -180,7 +202,7 @@ class Exchange:
     def reply(self, status: int, headers: Mapping[str, str]) -> Reply:
         """What becomes of the upstream's reply, given its head. Called once."""
         passed = passed_on(headers, self.route.client, self.route.upstream)
-        same = self.route.client.name == self.route.upstream.name
+        same = self.route.same
         if 200 <= status < 300:
             heading = Heading(self.route.client, self.form, self.outcome, passed, same=same)
             return Reply(self._answer() | heading, heading)

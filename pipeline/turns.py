@@ -58,23 +58,30 @@ def bind(turns: Sequence[Turn], ladder: Ladder) -> list[Turn]:
     return bound
 
 
-def distinct(turns: Iterable[Turn]) -> list[Turn]:
+def distinct(turns: Iterable[Turn], *, afresh: bool = False) -> list[Turn]:
     """Turns as `bind` leaves them, with no id of a call given twice: one that is used again gets a suffix, the same in
-    the call and in its result, and the same each time the conversation goes up."""
+    the call and in its result, and the same each time the conversation goes up.
+
+    `afresh`: each turn of the assistant's may use the ids of those before it, as some providers count them.
+    """
     used: dict[str, int] = {}
     renamed: dict[str, list[str]] = {}
-    return [evolve(turn, parts=tuple(_distinct(part, used, renamed) for part in turn.parts)) for turn in turns]
-
-
-def merge(turns: Iterable[Turn]) -> list[Turn]:
-    """The turns with each run of turns of one role made one."""
-    merged: list[Turn] = []
+    told: list[Turn] = []
     for turn in turns:
-        if merged and merged[-1].role is turn.role:
-            merged[-1] = evolve(merged[-1], parts=(*merged[-1].parts, *turn.parts))
-        else:
-            merged.append(turn)
-    return merged
+        if afresh and turn.role is Role.ASSISTANT:
+            used, renamed = {}, {}
+        told.append(evolve(turn, parts=tuple(_distinct(part, used, renamed) for part in turn.parts)))
+    return told
+
+
+def nodes_of(parts: Iterable[Part]) -> Iterator[Part]:
+    """Every part, each before those within it."""
+    for part in parts:
+        yield part
+        if isinstance(part, ToolResultPart):
+            yield from nodes_of(part.parts)
+        elif isinstance(part, DocumentPart) and isinstance(part.source, tuple):
+            yield from nodes_of(part.source)
 
 
 def joined(parts: Iterable[Part], between: str = "\n\n") -> str:

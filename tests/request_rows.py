@@ -66,6 +66,11 @@ OPENAI_LOST: list[tuple[str, Request, str]] = [
     ("top_k below one", request(top_k=-1), "top_k"),
     ("max_tokens above the most", request(max_tokens=100), "max_tokens"),
     ("reasoning off", request(reasoning=Reasoning(False)), "reasoning"),
+    (
+        "reasoning.budget",
+        request(reasoning=Reasoning(True, "high", 9_000), paths={"reasoning.budget": "thinking.budget_tokens"}),
+        "thinking.budget_tokens",
+    ),
     ("sampling", request(top_p=0.5), "top_p"),
     ("max_tokens of zero", request(max_tokens=0), "max_tokens"),
     ("top_k", request(top_k=5), "top_k"),

@@ -247,6 +247,8 @@ def test_an_error_comes_back_as_its_class(kind: ErrorKind, code: str) -> None:
         (ErrorKind.API, 599, 599),
         (ErrorKind.CUT, 200, 502),
         (ErrorKind.CONTEXT_LENGTH, 0, 400),
+        (ErrorKind.CONTEXT_LENGTH, 500, 400),
+        (ErrorKind.QUOTA, 429, 429),
     ],
 )
 def test_the_status_is_the_upstreams_or_that_of_the_class(kind: ErrorKind, status: int, told: int) -> None:

@@ -12,6 +12,10 @@ KINDS = {"busy": ErrorKind.OVERLOADED, "no_key": ErrorKind.AUTHENTICATION}
 NOTHING = "the upstream failed"
 
 
+DEEP = {"message": "deep", "code": "busy", "param": "p"}
+DEEP_TOLD = StreamError(ErrorKind.OVERLOADED, "deep", "busy", retryable=True, param="p")
+
+
 def busy(message: str = "x", code: str = "busy") -> StreamError:
     return StreamError(ErrorKind.OVERLOADED, message, code, retryable=True)
 
@@ -41,6 +45,60 @@ def busy(message: str = "x", code: str = "busy") -> StreamError:
 )
 def test_an_error_is_read_in_every_form(error: Any, around: dict[str, Any], read: StreamError) -> None:
     assert failure(error, around, KINDS) == read
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        {"error": DEEP},
+        {"error": {"error": DEEP}},
+        {"error": [DEEP]},
+        {"detail": DEEP},
+        {"detail": {"error": DEEP}},
+        {"message": {"error": DEEP}},
+        {"message": "", "code": 400, "error": DEEP},
+        {"type": "no_key", "error": DEEP},
+        [{"error": DEEP}],
+    ],
+)
+def test_an_error_within_an_error_is_told(error: Any) -> None:
+    assert failure(error, {}, KINDS) == DEEP_TOLD
+
+
+def test_an_error_says_for_itself_what_the_one_within_it_does_not() -> None:
+    found = failure({"message": "x", "code": "busy", "error": {"param": "p"}}, {}, KINDS)
+    assert found == StreamError(ErrorKind.OVERLOADED, "x", "busy", retryable=True, param="p")
+    assert failure({"code": 429, "error": {"message": "x", "code": "odd"}}, {}, KINDS) == StreamError(
+        ErrorKind.RATE_LIMIT, "x", "odd", retryable=True
+    )
+    assert failure({"error": "x", "code": "busy"}, {}, KINDS) == busy()
+
+
+def test_errors_within_errors_have_an_end() -> None:
+    error: dict[str, Any] = {"message": "x"}
+    for _ in range(150):
+        error = {"error": error}
+    assert failure(error, {}, KINDS).message == NOTHING
+
+
+@pytest.mark.parametrize(
+    ("raw", "message", "code", "kind"),
+    [
+        ('{"error":{"message":"deep","code":"busy"}}', "Provider returned error: deep", "busy", ErrorKind.OVERLOADED),
+        ({"error": {"message": "deep", "type": "busy"}}, "Provider returned error: deep", "400", ErrorKind.OVERLOADED),
+        ("too  long", "Provider returned error: too  long", "400", ErrorKind.INVALID_REQUEST),
+        ("x" * 900, f"Provider returned error: {'x' * 500}", "400", ErrorKind.INVALID_REQUEST),
+        ('{"message":"deep","code":"odd"}', "Provider returned error: deep", "odd", ErrorKind.INVALID_REQUEST),
+        ("Provider returned error", "Provider returned error", "400", ErrorKind.INVALID_REQUEST),
+        ("", "Provider returned error", "400", ErrorKind.INVALID_REQUEST),
+        (None, "Provider returned error", "400", ErrorKind.INVALID_REQUEST),
+        (7, "Provider returned error", "400", ErrorKind.INVALID_REQUEST),
+    ],
+)
+def test_the_cause_that_a_gateway_was_told_is_told(raw: Any, message: str, code: str, kind: ErrorKind) -> None:
+    error = {"message": "Provider returned error", "code": 400, "metadata": {"raw": raw, "provider_name": "P"}}
+    found = failure(error, {}, KINDS)
+    assert (found.message, found.code, found.kind) == (message, code, kind)
 
 
 @pytest.mark.parametrize(
@@ -95,6 +153,8 @@ def words(body: Any) -> StreamError | None:
         (429, {"errors": [{"message": "x"}, {"message": "y"}]}, StreamError(ErrorKind.RATE_LIMIT, "x", "", True)),
         (400, {"errors": ["x"]}, StreamError(ErrorKind.INVALID_REQUEST, "x")),
         (400, {"errors": [{"message": "x", "code": "busy"}]}, busy()),
+        (400, {"detail": {"error": {"message": "x", "code": "busy"}}}, busy()),
+        (400, {"message": {"message": "x", "code": "busy"}}, busy()),
     ],
 )
 def test_an_answer_is_told_by_its_words_then_by_its_status(status: int, body: Any, read: StreamError) -> None:

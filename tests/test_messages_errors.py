@@ -125,3 +125,25 @@ def test_an_error_that_we_wrote_comes_back_as_one_that_clients_treat_alike(kind:
     back = DIALECT.read_error(STATUS[kind], error_body(StreamError(kind, "x", "c", retryable=kind in RETRYABLE)))
     assert back.message == "x"
     assert back.retryable is (kind in RETRYABLE) or kind in (ErrorKind.INTERNAL, ErrorKind.LIMIT)
+
+
+@pytest.mark.parametrize(
+    ("kind", "status", "told"),
+    [
+        (ErrorKind.QUOTA, 0, 402),
+        (ErrorKind.QUOTA, 429, 402),
+        (ErrorKind.QUOTA, 503, 402),
+        (ErrorKind.QUOTA, 403, 403),
+        (ErrorKind.AUTHENTICATION, 500, 401),
+        (ErrorKind.CONTEXT_LENGTH, 500, 400),
+        (ErrorKind.INVALID_REQUEST, 409, 409),
+        (ErrorKind.RATE_LIMIT, 429, 429),
+        (ErrorKind.OVERLOADED, 429, 529),
+        (ErrorKind.API, 500, 500),
+        (ErrorKind.LIMIT, 503, 503),
+        (ErrorKind.API, 302, 500),
+    ],
+)
+def test_no_status_asks_the_sdk_to_try_again_what_is_not_worth_it(kind: ErrorKind, status: int, told: int) -> None:
+    error = StreamError(kind, "x", retryable=kind in RETRYABLE)
+    assert DIALECT.write_error(error, status)[0] == told

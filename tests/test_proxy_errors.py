@@ -51,6 +51,8 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:Async generator:ResourceWarning"),  # the SDK's, left to the collector
 ]
 EVERY_DIALECT = pytest.mark.parametrize("script", SCRIPTS)
+EVERY_OTHER_DIALECT = pytest.mark.parametrize("script", [CHAT.mark, RESPONSES.mark])
+"""A request goes up unread to an upstream of its own dialect, which is the judge of it."""
 BOTH_FORMS = pytest.mark.parametrize("streams", [True, False], ids=["streamed", "whole"])
 
 REFUSALS: list[tuple[int, str, int, str, str]] = [
@@ -63,7 +65,7 @@ REFUSALS: list[tuple[int, str, int, str, str]] = [
     (413, '{"error":{"message":"too large"}}', 413, "request_too_large", "ContentTooLarge"),
     (422, '{"detail":[{"msg":"top_p is odd"}]}', 422, "invalid_request_error", "UnprocessableEntity"),
     (429, '{"error":{"message":"slow down"}}', 429, "rate_limit_error", "RateLimit"),
-    (429, '{"error":{"message":"pay","code":"insufficient_quota"}}', 429, "billing_error", "RateLimit"),
+    (429, '{"error":{"message":"pay","code":"insufficient_quota"}}', 402, "billing_error", "PaymentRequired"),
     (500, "[" * 5_000, 500, "api_error", "InternalServer"),
     (502, "x" * 200_000, 502, "api_error", "InternalServer"),
     (503, '{"error":{"message":"busy"}}', 529, "overloaded_error", "Overloaded"),
@@ -352,7 +354,7 @@ async def test_the_limits_bound_the_stream(host: Host) -> None:
     assert "100 bytes" in stream[-1]["error"]["message"]
 
 
-@pytest.mark.parametrize("script", [CHAT, RESPONSES])  # over its own dialect it goes up as it is
+@EVERY_OTHER_DIALECT
 @pytest.mark.parametrize(
     ("change", "named"),
     [

@@ -3,6 +3,7 @@
 import json
 from typing import Any
 
+import httpx
 import openai
 import pytest
 from openai import AsyncOpenAI
@@ -183,3 +184,16 @@ async def test_a_responses_upstream_is_told_what_codex_says_in_headers_and_no_se
             await client.post(f"{url}/v1/responses", json=asked, headers={**told, **secret})
         got = {name: server.headers[0][name] for name in (*told, *secret) if name in server.headers[0]}
         assert got == (told if script is RESPONSES else {})
+
+
+@pytest.mark.parametrize("script", [MESSAGES, CHAT], ids=["messages", "chat"])
+async def test_a_query_goes_up_byte_for_byte_to_an_upstream_of_the_clients_dialect_alone(
+    host: Host, script: Script
+) -> None:
+    asked = {"model": "m", "max_tokens": 9, "messages": [{"role": "user", "content": "Hi"}], "stream": True}
+    server = playing(script.hello, script.finish)
+    async with over(host, server, dialect=script.dialect) as url, browser() as client:
+        target = httpx.URL(f"{url}/v1/messages").copy_with(query=b"beta=true&a=%20%2B+b&c=%c3%a9&d")
+        await client.post(target, json=asked)
+    beside = "?beta=true&a=%20%2B+b&c=%c3%a9&d" if script is MESSAGES else ""
+    assert server.targets == [f"POST {script.path}{beside}"]

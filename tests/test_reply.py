@@ -289,6 +289,13 @@ def test_a_refusal_is_in_the_clients_words() -> None:
         (b"", None),
         (b" \n", None),
         (b"[" * 1000 + b"]" * 1000, None),
+        (b'event: error\ndata: {"a": 1}\n\n', {"a": 1}),
+        (b'event: error\r\ndata:{"a":\r\ndata: 1}', {"a": 1}),
+        (b': hi\n\ndata: {"a": 1}\n\ndata: {"b": 2}\n\ndata: [DONE]\n\n', [{"a": 1}, {"b": 2}]),
+        (b'{"a": 1}\n{"b": 2}\n', [{"a": 1}, {"b": 2}]),
+        (b"event: error\ndata: too busy\n\n", "too busy"),
+        (b"error: data: none of these", "error: data: none of these"),
+        (b"null", None),
     ],
 )
 def test_a_body_says_its_json_or_a_text_for_people_or_nothing(body: bytes, due: Any) -> None:

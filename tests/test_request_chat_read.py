@@ -101,6 +101,7 @@ REASONING: list[tuple[str, JSON, bool | None, str, int | None]] = [
     ("thinking", {"thinking": {"type": "enabled"}}, True, "", None),
     ("thinking", {"thinking": {"type": "disabled"}}, False, "", None),
     ("enable_thinking", {"enable_thinking": False}, False, "", None),
+    ("thinking_budget", {"thinking_budget": 9_000}, None, "", 9_000),
 ]
 
 # member of the table: (members of the body, where it is named)
@@ -148,13 +149,27 @@ LOST: list[tuple[str, JSON, str]] = [
     ),
     ("messages[].content[] of unknown type", part(type="hologram"), "messages[0].content[0].type"),
     ("tools[] of another type", {"tools": [{"type": "openrouter:web_search"}]}, "tools[0]"),
+    (
+        "allowed_tools.tools[] of another type",
+        {"tool_choice": {"type": "allowed_tools", "allowed_tools": {"mode": "auto", "tools": [{"type": "odd"}]}}},
+        "tool_choice.allowed_tools.tools[0]",
+    ),
+    ("top_logprobs without logprobs", {"top_logprobs": 3}, "top_logprobs"),
+    (
+        "stream_options.include_obfuscation",
+        {"stream_options": {"include_obfuscation": True}},
+        "stream_options.include_obfuscation",
+    ),
+    ("a member within another, unknown", {"stream_options": {"zz": 1}}, "stream_options.zz"),
+    ("a member beside one that says the same", {"max_completion_tokens": 99, "max_tokens": 98}, "max_tokens"),
+    ("an effort of a word unknown", {"reasoning_effort": "odd"}, "reasoning_effort"),
 ]
 
 
 @pytest.mark.parametrize(("row", "members", "canonical", "value"), CARRIED, ids=[case[0] for case in CARRIED])
 def test_a_member_with_a_meaning_is_read(row: str, members: JSON, canonical: str, value: Any) -> None:
     assert READ[row].rule in (Rule.ACCEPT, Rule.TRANSLATE)
-    assert READ[row].to == canonical
+    assert canonical in READ[row].to.split(", ")
     assert getattr(read(**members), canonical) == value
 
 

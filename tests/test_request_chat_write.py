@@ -11,6 +11,7 @@ from pipeline.request import (
     OutputFormat,
     OutputKind,
     Reasoning,
+    ReasoningPart,
     Remote,
     Request,
     RequestOptions,
@@ -45,7 +46,7 @@ CARRIED: list[tuple[str, Request, JSON]] = [
     ("tool_choice", request(tools=(TOOL,), tool_choice=ToolChoice(Choosing.ANY)), {"tool_choice": "required"}),
     (
         "tool_choice allowed",
-        request(tools=(TOOL,), tool_choice=ToolChoice(Choosing.AUTO, allowed=(("", "f"), ("", "gone")))),
+        request(tools=(TOOL,), tool_choice=ToolChoice(Choosing.AUTO, allowed=(("", "f"),))),
         {
             "tool_choice": {
                 "type": "allowed_tools",
@@ -77,6 +78,7 @@ CARRIED: list[tuple[str, Request, JSON]] = [
     ("verbosity", request(verbosity="low"), {"verbosity": "low"}),
     ("metadata", request(metadata={"a": "b"}), {"metadata": {"a": "b"}}),
     ("user", request(user="u"), {"safety_identifier": "u"}),
+    ("older_user", request(user="u", older_user="v"), {"safety_identifier": "u", "user": "v"}),
     ("cache_key", request(cache_key="k"), {"prompt_cache_key": "k"}),
     ("service_tier", request(service_tier="flex"), {"service_tier": "flex"}),
     ("store", request(store=True), {"store": True}),
@@ -89,7 +91,12 @@ LOST: list[tuple[str, Request, str]] = [
     *OPENAI_LOST,
     ("service_tier above fast", request(service_tier="ultrafast"), "service_tier"),
     ("stop beyond four", request(stop=tuple("abcde"), paths={"stop": "stop_sequences"}), "stop_sequences"),
-    ("reasoning.summary", request(reasoning=Reasoning(summary="auto"), paths={"reasoning": "thinking"}), "thinking"),
+    (
+        "reasoning.summary",
+        request(reasoning=Reasoning(summary="auto"), paths={"reasoning.summary": "thinking.display"}),
+        "thinking.display",
+    ),
+    ("part reasoning replayed", request(GO, assistant(ReasoningPart("r", "sig", where=AT)), GO), AT),
     ("part document by url", request(user(DocumentPart(Remote("http://x"), where=AT))), AT),
     (
         "part image in a result",
@@ -111,6 +118,7 @@ OPTIONS: dict[str, JSON] = {
     "max_tokens above the most": {"most_tokens": 50},
     "reasoning off": {"off_effort": "low"},
     "sampling": {"sampling": False},
+    "part reasoning replayed": {"replay_reasoning": True},
     "turns.later instructions": {"later_instructions": False},
 }
 """The options of the routes on which a row matters."""

@@ -137,6 +137,17 @@ LOST: list[tuple[str, JSON, str]] = [
             "mcp_servers": [{"type": "url", "name": "s", "url": "http://x"}],
         }.items()
     ],
+    ("a member within another, unknown", {"metadata": {"zz": 1}}, "metadata.zz"),
+    (
+        "a member beside one that says the same",
+        {
+            "output_config": {"format": {"type": "json_schema", "schema": {}}},
+            "output_format": {"type": "json_schema", "schema": SCHEMA},
+        },
+        "output_format",
+    ),
+    ("thinking.display of another word", {"thinking": {"type": "adaptive", "display": "odd"}}, "thinking.display"),
+    ("thinking between tools", {"thinking": {"type": "between_tools"}}, "thinking.type"),
     ("thread", {"thread": {"type": "create"}}, "thread"),
     ("thread.continue", {"thread": {"type": "continue", "previous_message_id": "msg_1"}}, "thread"),
     (

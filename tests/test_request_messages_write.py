@@ -37,7 +37,7 @@ from pipeline.turns import ORPHAN, UNANSWERED
 from stages.dialects.messages.request import build
 from stages.dialects.messages.request_tables import WRITE
 from tests.request_rows import check_written
-from tests.request_shapes import AT, CALL, GO, JSON, SCHEMA, assistant, user
+from tests.request_shapes import AT, CALL, GO, JSON, SCHEMA, assistant, read, user
 from tests.request_shapes import request as shape
 
 TOOL = FunctionTool("f", "does f", SCHEMA)
@@ -79,9 +79,7 @@ CARRIED: list[tuple[str, Request, JSON]] = [
     ),
     (
         "tool_choice allowed",
-        request(
-            tools=(TOOL, FunctionTool("g")), tool_choice=ToolChoice(Choosing.ANY, allowed=(("", "f"), ("", "gone")))
-        ),
+        request(tools=(TOOL,), tool_choice=ToolChoice(Choosing.ANY, allowed=(("", "f"),))),
         {
             "tools": [{"name": "f", "description": "does f", "input_schema": SCHEMA}],
             "tool_choice": {"type": "any"},
@@ -159,7 +157,43 @@ LOST: list[tuple[str, Request, str, JSON]] = [
         {"thinking_budget": True},
     ),
     ("output json", request(output=OutputFormat(OutputKind.JSON)), "output", {}),
-    ("output.name", request(output=OutputFormat(OutputKind.SCHEMA, "n", SCHEMA)), "output", {}),
+    ("output.name", request(output=OutputFormat(OutputKind.SCHEMA, "n", SCHEMA)), "output.name", {}),
+    (
+        "output.description",
+        request(output=OutputFormat(OutputKind.SCHEMA, "", SCHEMA, None, "d", where="text.format")),
+        "text.format.description",
+        {},
+    ),
+    ("output.strict", request(output=OutputFormat(OutputKind.SCHEMA, "", SCHEMA, False)), "output.strict", {}),
+    (
+        "reasoning.budget",
+        request(reasoning=evolve(THINKS, budget=9_000), paths={"reasoning.budget": "reasoning.max_tokens"}),
+        "reasoning.max_tokens",
+        {},
+    ),
+    ("reasoning.summary", request(reasoning=Reasoning(summary="auto")), "reasoning.summary", {}),
+    (
+        "reasoning.effort",
+        request(reasoning=evolve(THINKS, budget=9_000)),
+        "reasoning.effort",
+        {"thinking_budget": True},
+    ),
+    ("older_user", request(user="u", older_user="v", paths={"older_user": "user"}), "user", {}),
+    (
+        "part cache within an instruction",
+        request(GO, Turn(Role.SYSTEM, (evolve(CACHED, where=AT), CACHED))),
+        AT,
+        {},
+    ),
+    (
+        "tool not allowed",
+        request(
+            tools=(TOOL, FunctionTool("g", where="tools[1]")),
+            tool_choice=ToolChoice(Choosing.ANY, allowed=(("", "f"),)),
+        ),
+        "tools[1]",
+        {},
+    ),
     ("verbosity", request(verbosity="low"), "verbosity", {}),
     ("metadata", request(metadata={"a": "b"}), "metadata", {}),
     ("cache_key", request(cache_key="k"), "cache_key", {}),
@@ -196,6 +230,14 @@ LOST: list[tuple[str, Request, str, JSON]] = [
     (UNANSWERED, request(GO, assistant(CALL), GO), AT, {}),
     (ORPHAN, request(user(ToolResultPart("9", (), where=AT))), AT, {}),
     ("tool grammar", request(tools=(CUSTOM,)), "tools[0]", {}),
+    (
+        "web search besides",
+        read(
+            "responses", {"model": "m", "input": "go", "tools": [{"type": "web_search", "search_context_size": "low"}]}
+        ),
+        "tools[0].search_context_size",
+        {"web_search": True},
+    ),
     (
         "tool_choice hosted",
         request(tools=(TOOL,), tool_choice=ToolChoice(Choosing.ONE, "web_search")),

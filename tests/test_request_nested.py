@@ -17,7 +17,7 @@ SCHEMA = {"type": "object"}
 TOOL = {"type": "function", "function": {"name": "f"}}
 CASES: list[tuple[str, JSON, str]] = [
     ("chat", {"stream_options": {"include_usage": True, "zz": 1}}, "stream_options.zz"),
-    ("chat", {"reasoning": {"effort": "high", "exclude": True}}, "reasoning.exclude"),
+    ("chat", {"reasoning": {"effort": "high", "zz": True}}, "reasoning.zz"),
     ("chat", {"thinking": {"type": "enabled", "zz": 1}}, "thinking.zz"),
     ("chat", {"tools": [{"type": "function", "function": {"name": "f", "zz": 1}}]}, "tools[0].function.zz"),
     ("chat", {"tools": [{"type": "custom", "custom": {"name": "f", "zz": 1}}]}, "tools[0].custom.zz"),

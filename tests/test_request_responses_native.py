@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from attrs import evolve
 
 from pipeline import envelope
 from pipeline.ledger import Ledger
@@ -11,7 +12,7 @@ from pipeline.request import (
     RequestOptions,
 )
 from stages.dialects.responses.request import build, parse
-from tests.request_shapes import JSON, NAMESPACES
+from tests.request_shapes import GO, JSON, NAMESPACES
 
 SCHEMA = {"type": "object", "properties": {"a": {"type": "string"}}}
 GO_ITEM = {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "go"}]}
@@ -130,3 +131,17 @@ def test_an_envelope_of_ours_never_goes_up_but_what_it_holds_does() -> None:
     away = build(request, ledger=ledger, options=RequestOptions(upstream="other")).body
     assert [given["type"] for given in away["input"]] == ["function_call", "function_call_output"]  # type: ignore[attr-defined]
     assert [entry.path for entry in ledger] == ["input[0]"]
+
+
+def test_a_call_has_a_namespace_in_this_dialect_alone_and_only_if_it_came_with_one() -> None:
+    told = [call(namespace="clock"), {"type": "custom_tool_call", "call_id": "2", "name": "g", "input": "x"}]
+    given = parse({"model": "m", "input": told}, ledger=Ledger(direction="request"))
+    edited = evolve(given, turns=(*given.turns, GO))
+    written = build(edited, ledger=Ledger(direction="request")).body["input"]
+    assert isinstance(written, list)
+    assert [item.get("namespace") for item in written[:2]] == ["clock", None]
+    assert "namespace" not in written[1]
+    foreign = build(evolve(edited, dialect="elsewhere"), ledger=Ledger(direction="request")).body["input"]
+    assert isinstance(foreign, list)
+    calls = [item for item in foreign if item["type"] in ("function_call", "custom_tool_call")]
+    assert [("namespace" in item, item["name"]) for item in calls] == [(False, "clock__f"), (False, "g")]

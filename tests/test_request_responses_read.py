@@ -114,6 +114,38 @@ LOST: list[tuple[str, JSON, str]] = [
             "prompt": {"id": "p"},
         }.items()
     ],
+    ("a member within another, unknown", {"text": {"zz": 1}}, "text.zz"),
+    (
+        "a member beside one that says the same",
+        {"reasoning": {"summary": "detailed", "generate_summary": "concise"}},
+        "reasoning.generate_summary",
+    ),
+    ("an effort of a word unknown", {"reasoning": {"effort": "odd"}}, "reasoning.effort"),
+    ("input[].id", items({**GO_ITEM, "type": "message", "id": "msg_1"}), "input[].id"),
+    ("input[].status", items({**call(), "status": "incomplete"}, RESULT), "input[0].status"),
+    ("input[].name of a result", items(call(), {**RESULT, "name": "f"}), "input[1].name"),
+    (
+        "content[].detail of a file",
+        part(type="input_file", file_data="data:application/pdf;base64,QQ==", detail="high"),
+        "input[0].content[0].detail",
+    ),
+    (
+        "content[].logprobs",
+        items(
+            {
+                "type": "message",
+                "role": "assistant",
+                "content": [{"type": "output_text", "text": "a", "logprobs": [{"token": "a"}]}],
+            },
+            GO_ITEM,
+        ),
+        "input[0].content[0].logprobs",
+    ),
+    (
+        "tool_choice.tools[] of a hosted kind",
+        {"tool_choice": {"type": "allowed_tools", "mode": "auto", "tools": [{"type": "web_search"}]}},
+        "tool_choice.tools[0]",
+    ),
     ("include[] besides", {"include": ["file_search_call.results"]}, "include[0]"),
     ("reasoning.context", {"reasoning": {"effort": "low", "context": "all_turns"}}, "reasoning.context"),
     ("reasoning.mode", {"reasoning": {"effort": "low", "mode": "pro"}}, "reasoning.mode"),

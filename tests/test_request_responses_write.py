@@ -19,7 +19,7 @@ from pipeline.request import (
 from stages.dialects.responses.request import build
 from stages.dialects.responses.request_tables import WRITE
 from tests.request_rows import OPENAI_LOST, TOOL, check_lost, check_written
-from tests.request_shapes import AT, GO, JSON, SCHEMA, request, user
+from tests.request_shapes import AT, GO, JSON, SCHEMA, read, request, user
 
 GO_ITEM = {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "go"}]}
 
@@ -61,11 +61,22 @@ CARRIED: list[tuple[str, Request, JSON]] = [
     ("verbosity", request(verbosity="low"), {"text": {"verbosity": "low"}}),
     ("metadata", request(metadata={"a": "b"}), {"metadata": {"a": "b"}}),
     ("user", request(user="u" * 65), {"safety_identifier": request(user="u" * 65).user_within(64)}),
+    ("older_user", request(user="u", older_user="v"), {"safety_identifier": "u", "user": "v"}),
     ("cache_key", request(cache_key="k"), {"prompt_cache_key": "k"}),
     ("service_tier", request(service_tier="flex"), {"service_tier": "flex"}),
     ("store", request(), {"store": False}),
     ("stream", request(stream=True), {"stream": True}),
 ]
+
+SEARCHING = read(
+    "messages",
+    {
+        "model": "m",
+        "max_tokens": 99,
+        "messages": [{"role": "user", "content": "go"}],
+        "tools": [{"type": "web_search_20250305", "name": "web_search", "max_uses": 3}],
+    },
+)
 
 # row of the table: (the request, where the loss is named)
 LOST: list[tuple[str, Request, str]] = [
@@ -77,6 +88,7 @@ LOST: list[tuple[str, Request, str]] = [
     ("frequency_penalty", request(frequency_penalty=1), "frequency_penalty"),
     ("presence_penalty", request(presence_penalty=1), "presence_penalty"),
     ("logit_bias", request(logit_bias={}), "logit_bias"),
+    ("web search besides", SEARCHING, "tools[0].max_uses"),
     ("part audio", request(user(AudioPart("QQ==", "wav", where=AT))), AT),
 ]
 
@@ -85,6 +97,7 @@ OPTIONS: dict[str, JSON] = {
     "max_tokens above the most": {"most_tokens": 50},
     "reasoning off": {"off_effort": "low"},
     "sampling": {"sampling": False},
+    "web search besides": {"web_search": True},
 }
 """The options of the routes on which a row matters."""
 

@@ -16,7 +16,7 @@ from pipeline.request import (
     ToolUsePart,
     Turn,
 )
-from pipeline.turns import ORPHAN, UNANSWERED, bind, contiguous, distinct, document_text, joined, merge
+from pipeline.turns import ORPHAN, UNANSWERED, bind, contiguous, distinct, document_text, joined
 from tests.request_shapes import BUILDS, read, request, written
 
 ROWS = table(
@@ -141,11 +141,6 @@ def test_a_result_without_call_may_be_dropped_with_its_turn() -> None:
 
 def test_an_empty_turn_stays() -> None:
     assert bind([user()], ladder()) == [user()]
-
-
-def test_turns_of_one_role_become_one() -> None:
-    merged = merge([user(TextPart("a")), user(TextPart("b")), assistant(TextPart("c"))])
-    assert merged == [user(TextPart("a"), TextPart("b")), assistant(TextPart("c"))]
 
 
 def test_text_that_a_call_parts_is_joined_by_a_blank_line() -> None:

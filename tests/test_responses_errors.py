@@ -1,5 +1,6 @@
 """stages.dialects.responses.errors: errors in a stream, in a response, as a body, and as clients act on them."""
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -168,3 +169,11 @@ def test_a_response_that_failed_always_has_a_message() -> None:
 
 def test_every_code_that_is_written_is_one_that_may_stand_there() -> None:
     assert set(CODES.values()) <= KEPT
+
+
+@pytest.mark.parametrize("wrap", [lambda event: event, lambda event: [{"type": "response.created"}, event]])
+def test_a_response_that_failed_tells_why_also_as_the_body_of_an_http_error(wrap: Callable[[Any], Any]) -> None:
+    event = {"type": "response.failed", "response": {"error": {"code": "server_is_overloaded", "message": "x"}}}
+    assert DIALECT.read_error(429, wrap(event)) == StreamError(
+        ErrorKind.OVERLOADED, "x", "server_is_overloaded", retryable=True
+    )

@@ -36,6 +36,8 @@ SIGNS = ("anthropic-version", "x-api-key")
 """Headers that tell a Messages client where the path does not."""
 SECRET = re.compile("auth|cookie|key|secret|token")
 """What a header that holds credentials may be named: the host has its own."""
+QUERY = re.compile("[\x21-\x7e]*")
+"""What may stand behind a path."""
 UPGRADE_REQUIRED = 426
 """What makes Codex go on without a websocket."""
 UNSUPPORTED = 415
@@ -74,6 +76,12 @@ class Asked:
         """The target without its query and without the version of the API."""
         path = unquote(self.target.partition("?")[0])
         return path.removeprefix(VERSION) if path.startswith(f"{VERSION}/") else path
+
+    @property
+    def query(self) -> str:
+        """What stands behind the path, as it came; one that no server can write is none."""
+        query = self.target.partition("?")[2].partition("#")[0]
+        return query if QUERY.fullmatch(query) else ""
 
     @property
     def client(self) -> str:
@@ -150,13 +158,10 @@ class Gateway:
         return self.routes[asked.client]
 
     def _generate(self, asked: Asked) -> Exchange:
-        """What every dialect is there for. An upstream of the client's dialect is told its headers too."""
+        """What every dialect is there for."""
         route = self._route(asked)
-        exchange = route.open(asked.body)
-        if isinstance(exchange.request, UpstreamRequest) and route.client.name == route.upstream.name:
-            told = passed_up(asked.headers, route.client.tells)
-            exchange.request = evolve(exchange.request, headers={**exchange.request.headers, **told})
-        return exchange
+        told = passed_up(asked.headers, route.client.tells)
+        return route.open(asked.body, query=asked.query, headers=told)
 
     def _count(self, asked: Asked) -> Exchange:
         """Raises `ClientError` for what is no request."""

@@ -7,6 +7,7 @@ from typing import ClassVar
 
 import aiohttp
 from attrs import define, field
+from yarl import URL
 
 from examples.gateway.relay import UpstreamReply
 from pipeline.dialect import Dialect
@@ -47,8 +48,9 @@ class PooledUpstream:
         method = "POST" if request.body else "GET"
         try:
             async with asyncio.timeout(self.limits.idle_seconds or None):
+                url = URL(f"{self.url}/{request.path}", encoded=True)  # else its query is quoted anew
                 return await self.session.request(
-                    method, f"{self.url}/{request.path}", data=request.body, headers=headers, allow_redirects=False
+                    method, url, data=request.body, headers=headers, allow_redirects=False
                 )
         except TimeoutError as error:
             raise UpstreamError("the upstream did not answer in time", kind=ErrorKind.TIMEOUT) from error

@@ -4,7 +4,7 @@ from typing import Any
 
 from pipeline.errors import RETRYABLE, STATUS, ErrorKind
 from pipeline.events import StreamError
-from pipeline.failure import code_of, failure, is_told, stated
+from pipeline.failure import code_of, failure, is_told, stated, status_told
 
 KINDS: dict[str, ErrorKind] = {
     "authentication_error": ErrorKind.AUTHENTICATION,
@@ -159,4 +159,4 @@ def status_of(error: StreamError, status: int) -> int:
     """
     if error.kind is ErrorKind.OVERLOADED:
         return 503
-    return status if 400 <= status < 600 else STATUS[error.kind]
+    return status_told(error, status, STATUS[error.kind])

@@ -35,7 +35,7 @@ from pipeline.toolnames import (
     description_of,
     wrapped_description,
 )
-from pipeline.turns import SOMETHING, bind
+from pipeline.turns import SOMETHING, bind, distinct
 from stages.dialects.chat.request_messages import JSON, MessageWriter
 from stages.dialects.chat.request_tables import (
     ANY_ID,
@@ -79,7 +79,7 @@ class _Builder(Builder):
         request = self.request
         tools = self._tools()
         writer = MessageWriter(self.ladder, self.names, self.ids, self.options, self.native)
-        turns = request.turns if self.native else bind(request.turns, self.ladder)
+        turns = request.turns if self.native else distinct(bind(request.turns, self.ladder), afresh=True)
         if self.native and request.given is not None and is_as_given(request):
             self._resealed(body, request.given.body, writer)
         else:
@@ -141,6 +141,8 @@ class _Builder(Builder):
         if tool.cache is not None and not self.native:
             self.ladder.lose("part cache", tool.cache.where)
         kept = {**(tool.private if self.native else {}), **tool.extras}
+        if tool.extras:
+            self.ladder.carry(tool.where)
         description = description_of(tool, self.request.namespaces, described)
         if isinstance(tool, FunctionTool):
             name = self.names.offer(OfferedTool(tool.name, tool.namespace))
@@ -180,6 +182,7 @@ class _Builder(Builder):
         if choice.allowed is not None:
             names = [self.names.name(*key) for key in choice.allowed]
             tools = [_named(name, offered[name]) for name in names if name in offered]
+            self._not_there(choice.allowed)
             return {"type": "allowed_tools", "allowed_tools": {"mode": mode, "tools": tools}} if tools else "none"
         if mode is not None:
             return mode
@@ -233,9 +236,11 @@ class _Builder(Builder):
             body["reasoning_effort"] = effort
         if effort != OFF and is_off(request.reasoning, self.options) and (by_policy or not self.native):
             self._lose("reasoning", "reasoning off")
-        if request.reasoning is not None and request.reasoning.summary:
-            self._lose("reasoning", "reasoning.summary")
+        self._budget_beside_effort()
+        if request.reasoning is not None and request.reasoning.summary and not self.native:
+            self._lose("reasoning.summary")
         if request.output is not None:
+            self.ladder.carry(request.output.where)
             body["response_format"] = _format(request.output, self.native)
         if request.verbosity is not None:
             body["verbosity"] = request.verbosity
@@ -246,6 +251,8 @@ class _Builder(Builder):
             body["metadata"] = dict(request.metadata)
         if request.user is not None and not self.native:
             body["safety_identifier"] = request.user_within(USER_CHARS)
+        if request.older_user is not None and not self.native:
+            body["user"] = request.older_user
         if request.cache_key is not None:
             body["prompt_cache_key"] = request.cache_key
         if request.cache is not None:

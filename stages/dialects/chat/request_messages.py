@@ -30,7 +30,7 @@ from pipeline.request import (
     Turn,
 )
 from pipeline.toolnames import OfferedTool, ToolNames, UpstreamIds, wrapped_input
-from pipeline.turns import ERROR_PREFIX, contiguous, document_text, instruction, only_text
+from pipeline.turns import ERROR_PREFIX, contiguous, document_text, instruction, nodes_of, only_text
 
 JSON = dict[str, Any]
 
@@ -58,7 +58,7 @@ class MessageWriter:
                 for message in self._instructions(turn, began):
                     if not began and out and not self._apart:
                         out[0]["content"] += f"\n\n{message['content']}"
-                        self.ladder.leave(turn.where, turn.extras)
+                        self.ladder.one_text((turn.where,))
                     else:
                         out.append(message)
                 continue
@@ -72,9 +72,14 @@ class MessageWriter:
 
     def own(self, node: Node, written: JSON) -> JSON:
         """`written`, and what its piece of the request keeps besides."""
+        self._uncached(node)
+        if node.extras:
+            self.ladder.carry(node.where)
+        return {**(node.private if self.native else {}), **node.extras, **written}
+
+    def _uncached(self, node: Node) -> None:
         if node.cache is not None and not self.native:
             self.ladder.lose("part cache", node.cache.where)
-        return {**(node.private if self.native else {}), **node.extras, **written}
 
     def _instructions(self, turn: Turn, later: bool) -> Iterator[JSON]:
         role = "developer" if turn.role is Role.DEVELOPER and self._apart else "system"
@@ -82,6 +87,7 @@ class MessageWriter:
         if self.native:
             yield self.own(turn, {"role": role, "content": _content(parts), **_name(turn)})
             return
+        self.ladder.one_text(part.where for part in nodes_of(turn.parts))
         text = "\n\n".join(part["text"] for part in parts if part["text"])
         if text and later and self.options.later_instructions is False:
             self.ladder.lose("turns.later instructions", turn.where)
@@ -238,7 +244,7 @@ class MessageWriter:
             if sealed or not self.native:  # else it goes back as it came, with what else is private
                 self._reasoning(part, message)
         elif isinstance(part, TextPart):
-            self.own(part, {})
+            self._uncached(part)
         elif not isinstance(part, ToolUsePart | RefusalPart | ServerPart):
             self.ladder.lose("part out of place", part.where)
 
@@ -275,6 +281,8 @@ class MessageWriter:
                 elif name not in message:
                     message[name] = value
         elif part.text and self.options.replay_reasoning:
+            if part.opaque or part.private:
+                self.ladder.lose("part reasoning replayed", part.where)
             before = message.get("reasoning_content")
             message["reasoning_content"] = f"{before}\n\n{part.text}" if before else part.text
         else:

@@ -1,6 +1,6 @@
 """Reading a Chat Completions request."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from attrs import evolve
@@ -29,10 +29,13 @@ from pipeline.request import (
 )
 from stages.dialects.chat.offered import is_older
 from stages.dialects.chat.request_tables import KNOWN, NAME, READ, REASONING, TOP_OWN
-from stages.dialects.chat.request_turns import TurnReader
+from stages.dialects.chat.request_turns import CACHE, TurnReader, cache, kept
 
 _MODES = {"auto": Choosing.AUTO, "required": Choosing.ANY, "any": Choosing.ANY, "none": Choosing.NONE}
 _FORMATS = {"text": OutputKind.TEXT, "json_object": OutputKind.JSON, "json_schema": OutputKind.SCHEMA}
+_FORMS = {form: form for form in ("text", "grammar")}
+_BOUNDS = ("max_completion_tokens", "max_tokens")
+_SUMMARIES = {word: word for word in ("auto", "concise", "detailed")}
 _KEPT = ("user", "safety_identifier", "stream_options", *REASONING)
 
 
@@ -52,8 +55,11 @@ def parse(body: Mapping[str, Any], *, ledger: Ledger, limits: Limits = DEFAULT_L
         raise ClientError.about("messages", "is required, and not empty")
     at = next((at for at, turn in enumerate(turns) if turn.role not in INSTRUCTING), len(turns))
     options = members.object("stream_options")
-    reading.others(options, "include_usage", "include_obfuscation")
+    reading.within(options, "include_usage", "include_obfuscation")
+    if options is not None and options.flag("include_obfuscation"):
+        reading.lose("stream_options.include_obfuscation", "stream_options.include_obfuscation")
     bound = "max_completion_tokens" if members.has("max_completion_tokens") else "max_tokens"
+    user = members.text("safety_identifier") or members.text("user")
     request = Request(
         dialect=NAME,
         model=members.text("model") if own else members.need("model"),
@@ -62,7 +68,7 @@ def parse(body: Mapping[str, Any], *, ledger: Ledger, limits: Limits = DEFAULT_L
         tools=_tools(members, reading),
         tool_choice=_tool_choice(members, reading),
         parallel=False if is_older(body) else members.flag("parallel_tool_calls"),
-        max_tokens=members.integer(bound),
+        max_tokens=reading.first(*((name, members.integer(name)) for name in _BOUNDS)),
         stop=_stop(members),
         temperature=members.number("temperature"),
         top_p=members.number("top_p"),
@@ -72,12 +78,13 @@ def parse(body: Mapping[str, Any], *, ledger: Ledger, limits: Limits = DEFAULT_L
         presence_penalty=members.number("presence_penalty"),
         logit_bias=None if (bias := members.object("logit_bias")) is None else bias.value,
         choices=members.integer("n"),
-        logprobs=_logprobs(members),
+        logprobs=_logprobs(members, reading),
         reasoning=_reasoning(members, reading),
         output=_output(members, reading),
         verbosity=members.text("verbosity") or None,
         metadata=None if (metadata := members.object("metadata")) is None else metadata.value,
-        user=members.text("safety_identifier") or members.text("user") or None,
+        user=user or None,
+        older_user=members.text("user") if members.text("user") not in ("", user) else None,
         cache_key=members.text("prompt_cache_key") or None,
         service_tier=members.text("service_tier") or None,
         store=members.flag("store"),
@@ -90,6 +97,8 @@ def parse(body: Mapping[str, Any], *, ledger: Ledger, limits: Limits = DEFAULT_L
             **_PATHS,
             "tools": "functions" if is_older(body) else "tools",
             "max_tokens": bound,
+            "reasoning.effort": _first_of(body, "reasoning_effort", "reasoning.effort"),
+            "reasoning.budget": _first_of(body, "reasoning.max_tokens", "thinking.budget_tokens", "thinking_budget"),
             "user": "safety_identifier" if members.has("safety_identifier") else "user",
         },
     )
@@ -102,6 +111,7 @@ _PATHS = {
     "parallel": "parallel_tool_calls",
     "cache_key": "prompt_cache_key",
     "include_usage": "stream_options.include_usage",
+    "older_user": "user",
 }
 
 
@@ -112,30 +122,53 @@ def _stop(members: Members) -> tuple[str, ...]:
     return members.texts("stop")
 
 
-def _logprobs(members: Members) -> int | None:
+def _first_of(body: Mapping[str, Any], *paths: str) -> str:
+    """The first of some paths at which there is something, else the last."""
+    for path in paths:
+        name, _, inner = path.partition(".")
+        found = body.get(name)
+        if (found.get(inner) if inner and isinstance(found, Mapping) else found) is not None:
+            return path
+    return paths[-1]
+
+
+def _logprobs(members: Members, reading: Reading) -> int | None:
     """How many alternatives are asked for; None: no probabilities at all."""
     if members.flag("logprobs") is not True:
+        if members.integer("top_logprobs"):
+            reading.lose("top_logprobs without logprobs", "top_logprobs")
         return None
     return members.integer("top_logprobs") or 0
 
 
 def _reasoning(members: Members, reading: Reading) -> Reasoning | None:
-    """The effort, by this dialect's own member or by those that vendors have."""
-    if effort := members.text("reasoning_effort"):
-        return Reasoning(effort=effort if effort in WORDS else "", where="reasoning_effort")
-    vendor = members.object("reasoning")
-    if vendor is not None:
-        reading.others(vendor, "effort", "max_tokens", "enabled")
-        effort = vendor.text("effort")
-        off = vendor.flag("enabled") is False or effort == OFF
-        budget = vendor.integer("max_tokens")
-        return Reasoning(not off, effort if effort in WORDS else "", budget, where="reasoning")
-    thinking = members.object("thinking")
-    if thinking is not None:
-        reading.others(thinking, "type")
-        return Reasoning(thinking.text("type") != "disabled", where="thinking")
-    enabled = members.flag("enable_thinking")
-    return None if enabled is None else Reasoning(enabled, where="enable_thinking")
+    """How much to think, by this dialect's own member and by those that vendors have."""
+    asked = next((name for name in REASONING if members.has(name)), None)
+    if asked is None:
+        return None
+    vendor, thinking = members.object("reasoning") or Members({}), members.object("thinking") or Members({})
+    reading.within(vendor, "effort", "enabled", "max_tokens", "summary", "exclude")
+    reading.within(thinking, "type", "budget_tokens")
+    efforts = ("reasoning_effort", members.text("reasoning_effort")), ("reasoning.effort", vendor.text("effort"))
+    effort = reading.effort(WORDS, *efforts)
+    budget = reading.first(
+        ("reasoning.max_tokens", vendor.integer("max_tokens")),
+        ("thinking.budget_tokens", thinking.integer("budget_tokens")),
+        ("thinking_budget", members.integer("thinking_budget")),
+    )
+    enabled = reading.first(
+        ("reasoning.enabled", vendor.flag("enabled")),
+        ("thinking.type", thinking.text("type") != "disabled" if thinking.value else None),
+        ("enable_thinking", members.flag("enable_thinking")),
+    )
+    if vendor.value and enabled is not False:
+        enabled = vendor.text("effort") != OFF
+    if enabled is False:
+        reading.first(("", OFF), *efforts)
+    summary = reading.word(vendor, "summary", _SUMMARIES) or ""
+    if vendor.flag("exclude"):
+        summary = reading.first(("reasoning.exclude", "omitted"), ("reasoning.summary", summary))
+    return Reasoning(enabled, effort, budget, summary, where=asked)
 
 
 def _output(members: Members, reading: Reading) -> OutputFormat | None:
@@ -146,7 +179,9 @@ def _output(members: Members, reading: Reading) -> OutputFormat | None:
     kind = reading.word(found, "type", _FORMATS)
     if kind is None:
         return None
-    if kind is not OutputKind.SCHEMA:
+    if kind is OutputKind.SCHEMA:
+        reading.within(found, "type", "json_schema")
+    else:
         return OutputFormat(kind, **reading.rest(found, ("type",), {}))
     schema = found.object("json_schema")
     if schema is None:
@@ -178,31 +213,40 @@ def _tool(tool: Members, reading: Reading) -> Tool:
         custom = tool.object("custom")
         if custom is None:
             raise ClientError.about(tool.path("custom"), "is required")
-        rest = reading.rest(tool, ("type", "custom"), {})
-        reading.others(custom, "name", "description", "format")
-        return CustomTool(custom.need("name"), custom.text("description"), _grammar(custom), **rest)
+        rest = reading.rest(tool, ("type", "custom", *CACHE), {})
+        rest["private"].update(kept(tool))
+        reading.within(custom, "name", "description", "format")
+        grammar, description = _grammar(custom, reading), custom.text("description")
+        return CustomTool(custom.need("name"), description, grammar, cache=cache(tool, reading), **rest)
     return ServerTool(tool.value, reading.loss("tools[] of another type", tool.where), where=tool.where)
 
 
 def _function(tool: Members, function: Members, reading: Reading) -> FunctionTool:
     known = ("name", "description", "parameters", "strict")
-    rest = reading.rest(tool, known if tool is function else ("type", "function"), {})
+    rest = reading.rest(tool, (*(known if tool is function else ("type", "function")), *CACHE), {})
+    rest["private"].update(kept(tool))
     if tool is not function and (inner := function.but(*known)):
         rest["private"]["function"] = inner
-        reading.others(function, *known)
+        reading.within(function, *known)
     schema = function.object("parameters")
     return FunctionTool(
         function.need("name"),
         function.text("description"),
         None if schema is None else schema.value,
         function.flag("strict"),
+        cache=cache(tool, reading),
         **rest,
     )
 
 
-def _grammar(custom: Members) -> Grammar | None:
+def _grammar(custom: Members, reading: Reading) -> Grammar | None:
     form = custom.object("format")
-    grammar = None if form is None else form.object("grammar")
+    if form is None:
+        return None
+    grammar = form.object("grammar")
+    reading.word(form, "type", _FORMS)
+    reading.within(form, "type", "grammar")
+    reading.within(grammar, "syntax", "definition")
     return None if grammar is None else Grammar(grammar.need("syntax"), grammar.need("definition"))
 
 
@@ -215,21 +259,32 @@ def _tool_choice(members: Members, reading: Reading) -> ToolChoice | None:
         mode = reading.word(members, name, _MODES)
         return None if mode is None else ToolChoice(mode, where=name)
     choice = Members.of(found, name)
-    for inner in (choice.object("function"), choice.object("custom")):
-        reading.others(inner, "name")
     allowed = choice.object("allowed_tools")
     if allowed is not None:
         mode = reading.word(allowed, "mode", _MODES) or Choosing.AUTO
-        names = tuple(("", _chosen(tool)[0]) for tool in allowed.objects("tools"))
-        return ToolChoice(mode, allowed=names, where=name)
+        reading.within(choice, "type", "allowed_tools")
+        reading.within(allowed, "mode", "tools")
+        return ToolChoice(mode, allowed=tuple(_allowed(allowed, reading)), where=name)
     if name == "function_call" or choice.has("function") or choice.has("custom"):
-        chosen, kind = _chosen(choice)
+        chosen, kind = _chosen(choice, reading)
         return ToolChoice(Choosing.ONE, chosen, kind=kind, where=name)
     return ToolChoice(Choosing.ONE, payload=choice.value, where=name)
 
 
-def _chosen(choice: Members) -> tuple[str, ToolKind]:
-    custom = choice.object("custom")
-    if custom is not None:
-        return custom.need("name"), ToolKind.CUSTOM
-    return (choice.object("function") or choice).need("name"), ToolKind.FUNCTION
+def _allowed(allowed: Members, reading: Reading) -> Iterator[tuple[str, str]]:
+    """The tools that alone may be called; those that the provider runs are lost."""
+    for tool in allowed.objects("tools"):
+        if tool.text("type", "function") in ("function", "custom"):
+            yield "", _chosen(tool, reading)[0]
+        else:
+            reading.lose("allowed_tools.tools[] of another type", tool.where)
+
+
+def _chosen(choice: Members, reading: Reading) -> tuple[str, ToolKind]:
+    """The name and the kind of a tool."""
+    custom, function = choice.object("custom"), choice.object("function")
+    named = custom or function or choice
+    reading.within(choice, "type", "custom", "function", *(("name",) if named is choice else ()))
+    if named is not choice:
+        reading.within(named, "name")
+    return named.need("name"), ToolKind.FUNCTION if custom is None else ToolKind.CUSTOM

@@ -7,7 +7,7 @@ rows that drop or refuse are for what this dialect cannot say.
 
 import re
 
-from pipeline.ladder import Row, Rule, table, top_level
+from pipeline.ladder import EFFORT, TWICE, WITHIN, Row, Rule, table, top_level
 from pipeline.portable import PORTABLE
 from pipeline.turns import ORPHAN, UNANSWERED
 
@@ -17,7 +17,7 @@ NAME_CHARS = 64
 ID_CHARS = 64
 USER_CHARS = 64
 STOPS = 4
-REASONING = ("reasoning_effort", "reasoning", "thinking", "enable_thinking")
+REASONING = ("reasoning_effort", "reasoning", "thinking", "enable_thinking", "thinking_budget")
 """The members that ask for reasoning, this dialect's own and those of vendors."""
 BARRED = re.compile(r"[^a-zA-Z0-9_-]")
 ANY_ID = re.compile(r"[^\x20-\x7e]")
@@ -25,9 +25,13 @@ ANY_ID = re.compile(r"[^\x20-\x7e]")
 _ACCEPT, _TRANSLATE, _DEGRADE, _DROP, _REFUSE = Rule.ACCEPT, Rule.TRANSLATE, Rule.DEGRADE, Rule.DROP, Rule.REFUSE
 _FILE = "a file that another provider keeps cannot be carried: send its bytes"
 
+_HOSTED = "it is run by the provider of this dialect"
 _HINT = "a hint that changes no answer"
 
 READ = table(
+    WITHIN,
+    TWICE,
+    EFFORT,
     Row("model", _ACCEPT, "model"),
     Row("messages", _TRANSLATE, "turns"),
     Row("tools", _TRANSLATE, "tools"),
@@ -48,27 +52,30 @@ READ = table(
     Row("n", _ACCEPT, "choices"),
     Row("logprobs", _TRANSLATE, "logprobs"),
     Row("top_logprobs", _TRANSLATE, "logprobs"),
+    Row("top_logprobs without logprobs", _DROP, reason="no probabilities are asked for"),
     Row("reasoning_effort", _ACCEPT, "reasoning"),
     Row("reasoning", _TRANSLATE, "reasoning"),
     Row("thinking", _TRANSLATE, "reasoning"),
     Row("enable_thinking", _TRANSLATE, "reasoning"),
+    Row("thinking_budget", _TRANSLATE, "reasoning"),
     Row("response_format", _TRANSLATE, "output"),
     Row("verbosity", _ACCEPT, "verbosity"),
     Row("metadata", _ACCEPT, "metadata"),
     Row("safety_identifier", _ACCEPT, "user"),
-    Row("user", _TRANSLATE, "user"),
+    Row("user", _TRANSLATE, "user, older_user"),
     Row("prompt_cache_key", _ACCEPT, "cache_key"),
     Row("service_tier", _ACCEPT, "service_tier"),
     Row("store", _ACCEPT, "store"),
     Row("stream", _ACCEPT, "stream"),
     Row("stream_options", _TRANSLATE, "include_usage"),
+    Row("stream_options.include_obfuscation", _DROP, reason="answers are not padded"),
     Row("audio", _DROP, reason="no other dialect answers with sound", strict=_REFUSE),
     Row("modalities", _DROP, reason="no other dialect answers with sound", strict=_REFUSE),
     Row("prediction", _DROP, reason="it makes an answer faster, not another"),
     Row("prompt_cache_options", _DROP, reason=_HINT),
     Row("prompt_cache_retention", _DROP, reason=_HINT),
-    Row("moderation", _DROP, reason="it is run by the provider of this dialect", strict=_REFUSE),
-    Row("web_search_options", _DROP, reason="it is run by the provider of this dialect", strict=_REFUSE),
+    Row("moderation", _DROP, reason=_HOSTED, strict=_REFUSE),
+    Row("web_search_options", _DROP, reason=_HOSTED, strict=_REFUSE),
     # messages and their parts
     Row("messages[].name of a tool", _DROP, reason="a result is bound by its call's id"),
     Row("messages[].audio", _DROP, reason="no other provider has the sound", strict=_REFUSE),
@@ -76,7 +83,8 @@ READ = table(
     Row("messages[].annotations", _DROP, reason="they are notes on an answer that is given"),
     Row("messages[].content[] of unknown type", _REFUSE, reason="unknown part"),
     # tools
-    Row("tools[] of another type", _DROP, reason="it is run by the provider of this dialect", strict=_REFUSE),
+    Row("allowed_tools.tools[] of another type", _DROP, reason=_HOSTED, strict=_REFUSE),
+    Row("tools[] of another type", _DROP, reason=_HOSTED, strict=_REFUSE),
 )
 
 KNOWN = top_level(READ, _ACCEPT, _TRANSLATE)
@@ -109,12 +117,14 @@ WRITE = table(
     Row("choices", _REFUSE, reason="only one choice can be answered in another dialect"),
     Row("logprobs", _TRANSLATE, "logprobs, top_logprobs"),
     Row("reasoning", _TRANSLATE, "reasoning_effort"),
+    Row("reasoning.budget", _DROP, reason="the effort beside it says how much to think"),
     Row("reasoning.summary", _DROP, reason="the upstream alone decides what reasoning it shows"),
     Row("reasoning off", _DEGRADE, "the least effort", "the upstream cannot do without"),
     Row("output", _TRANSLATE, "response_format"),
     Row("verbosity", _ACCEPT, "verbosity"),
     Row("metadata", _ACCEPT, "metadata"),
     Row("user", _TRANSLATE, "safety_identifier"),
+    Row("older_user", _ACCEPT, "user"),
     Row("cache_key", _ACCEPT, "prompt_cache_key"),
     Row("cache", _DROP, reason="a hint that changes no answer"),
     Row("service_tier", _ACCEPT, "service_tier"),
@@ -125,6 +135,7 @@ WRITE = table(
     # parts
     Row("part cache", _DROP, reason="a hint that changes no answer"),
     Row("part reasoning", _DROP, reason="it belongs to the provider that made it"),
+    Row("part reasoning replayed", _DEGRADE, "text", "the rest of it belongs to the provider that made it"),
     Row("part image stored", _REFUSE, reason=_FILE),
     Row("part document stored", _REFUSE, reason=_FILE),
     Row("part document by url", _REFUSE, reason="a document can be sent only by its bytes"),

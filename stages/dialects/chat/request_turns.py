@@ -7,7 +7,7 @@ from attrs import define, evolve, field
 
 from pipeline.errors import ClientError
 from pipeline.events import ToolKind
-from pipeline.ladder import Loss, Reading
+from pipeline.ladder import TWICE, Loss, Reading
 from pipeline.limits import Limits
 from pipeline.media import from_data, from_url
 from pipeline.members import Members
@@ -38,7 +38,7 @@ _ROLES = {
     "tool": Role.USER,
     "function": Role.USER,
 }
-_CACHE = ("prompt_cache_breakpoint", "cache_control")
+CACHE = ("prompt_cache_breakpoint", "cache_control")
 _INNER = {
     "image_url": ("url", "detail"),
     "input_audio": ("data", "format"),
@@ -57,9 +57,9 @@ class TurnReader:
 
     reading: Reading
     limits: Limits
-    _made: list[tuple[str, str]] = field(init=False, factory=list)
-    """Ids made for calls that came without, in order, with the names; results without take them."""
     _count: int = field(init=False, default=0)
+    _waiting: list[tuple[str, str]] = field(init=False, factory=list)
+    """The ids made for calls that came without, each with its call's name, that no result has taken."""
 
     def turns(self, members: Members) -> list[Turn]:
         """The turns of `messages`; a run of results is one turn.
@@ -84,85 +84,98 @@ class TurnReader:
             return Turn(Role.USER, (self._result(message),), where=message.where), True
         if role is Role.ASSISTANT:
             return self._assistant(message), False
-        known = ("role", "content", "name", *_CACHE)
+        known = ("role", "content", "name", *CACHE)
         rest = self.reading.rest(message, known, {})
-        rest["private"].update(_kept(message))
-        return Turn(role, tuple(self._content(message)), message.text("name"), cache=_cache(message), **rest), False
+        rest["private"].update(kept(message))
+        return Turn(
+            role, tuple(self._content(message)), message.text("name"), cache=cache(message, self.reading), **rest
+        ), False
 
     def _result(self, message: Members) -> ToolResultPart:
         own = {"name": "messages[].name of a tool"}
         older = message.text("role") == "function"
-        rest = self.reading.rest(message, ("role", "content", "tool_call_id", *_CACHE), {} if older else own)
+        rest = self.reading.rest(message, ("role", "content", "tool_call_id", *CACHE), {} if older else own)
         if older:
             rest["private"].update(role="function", name=rest["extras"].pop("name", None))
         call = self._answered(message, older)
         parts: list[ResultPart] = []
-        for part in self._content(message):
+        given = message.parts("content")
+        content = (
+            (TextPart(given, where=message.path("content")),) if isinstance(given, str) else map(self._part, given)
+        )
+        for part in content:
             if not isinstance(part, ResultPart):
                 raise ClientError.about(f"{part.where}.type", "cannot stand in a tool's result")
             parts.append(part)
         found = tuple(parts)
-        return ToolResultPart(call, unmarked(found), marked(found), cache=_cache(message), **rest)
+        return ToolResultPart(call, unmarked(found), marked(found), cache=cache(message, self.reading), **rest)
+
+    def _made(self, name: str) -> str:
+        """An id for a call that came without; the same every time."""
+        self._count += 1
+        self._waiting.append((f"call_{self._count}_{name}", name))
+        return self._waiting[-1][0]
+
+    def _called(self, call: Members, name: str) -> str:
+        """The id of a call; one that is blank or absent is made."""
+        return call.call_id("id", self.limits) if call.text("id").strip() else self._made(name)
 
     def _answered(self, message: Members, older: bool) -> str:
-        """The id of the call whose result a message is: its own word, or the first that was made for its name."""
-        if not older and message.has("tool_call_id"):
-            return message.call_id("tool_call_id", self.limits)
-        name = message.text("name") if older else ""
-        found = next((made for made in self._made if made[1] == name), None) or (self._made[0] if self._made else None)
-        if found is None or (older and found[1] != name and name):
-            return message.call_id("name" if older else "tool_call_id", self.limits)
-        self._made.remove(found)
+        """The id of the call whose result a message is: its own word, or the first that was made, for its name."""
+        word, name = ("name", message.text("name")) if older else ("tool_call_id", "")
+        if not older and message.text(word).strip():
+            return message.call_id(word, self.limits)
+        found = next((made for made in self._waiting if name in ("", made[1])), None)
+        if found is None:
+            return message.call_id(word, self.limits)
+        self._waiting.remove(found)
         return found[0]
 
     def _assistant(self, message: Members) -> Turn:
         own = {"audio": "messages[].audio", "annotations": "messages[].annotations", **_EXTRA}
-        known = ("role", "content", "name", "refusal", "tool_calls", "function_call", _DETAILS, *_REASONING, *_CACHE)
+        known = ("role", "content", "name", "refusal", "tool_calls", "function_call", _DETAILS, *_REASONING, *CACHE)
         rest = self.reading.rest(message, known, own)
-        rest["private"].update(_kept(message, *_REASONING, _DETAILS))
+        rest["private"].update(kept(message, *_REASONING, _DETAILS))
         parts: list[Part] = [*self._reasoning(message), *self._content(message)]
         if message.text("refusal"):
             parts.append(RefusalPart(message.text("refusal"), where=message.path("refusal")))
         parts.extend(self._call(call) for call in message.objects("tool_calls"))
         if (call := message.object("function_call")) is not None:
             name = call.need("name")
-            parts.append(ToolUsePart(self._make(name), name, _arguments(call), where=call.where))
-        return Turn(Role.ASSISTANT, tuple(parts), message.text("name"), cache=_cache(message), **rest)
+            self.reading.within(call, "name", "arguments")
+            parts.append(ToolUsePart(self._made(name), name, _arguments(call), where=call.where))
+        return Turn(Role.ASSISTANT, tuple(parts), message.text("name"), cache=cache(message, self.reading), **rest)
 
     def _reasoning(self, message: Members) -> Iterator[ReasoningPart]:
         """Echoed reasoning: the details if there are any, else the first of the members that hold its text."""
         details = list(message.objects(_DETAILS))
+        told = ""
         for detail in details:
             text = detail.text("text") or detail.text("summary")
             opaque = detail.text("signature") or detail.text("data")
             if text or opaque:
+                told += text
                 yield ReasoningPart(text, opaque, not text, where=detail.where)
-        if details:
-            return
-        for name in _REASONING:
-            echoed = message.value.get(name)
-            if isinstance(echoed, str) and echoed:
-                yield ReasoningPart(echoed, where=message.path(name))
-                return
+        texts = [(message.path(name), said) for name in _REASONING if isinstance(said := message.value.get(name), str)]
+        first = self.reading.first((message.path(_DETAILS), told), *texts)
+        if first and not told and details:
+            self.reading.losses.extend(Loss(where, TWICE) for where, _ in texts)
+        elif first and not told:
+            yield ReasoningPart(first, where=next(where for where, said in texts if said == first))
 
     def _call(self, call: Members) -> ToolUsePart:
         custom = call.object("custom")
         rest = self.reading.rest(call, ("id", "type", "index", "function", "custom"), _EXTRA)
         if custom is not None:
+            self.reading.within(custom, "name", "input")
             name, text = custom.need("name"), custom.text("input")
-            return ToolUsePart(call.call_id("id", self.limits), name, text, ToolKind.CUSTOM, **rest)
+            return ToolUsePart(self._called(call, name), name, text, ToolKind.CUSTOM, **rest)
         function = call.object("function")
         if function is None:
             raise ClientError.about(call.path("function"), "is required")
         name = function.need("name")
-        made = call.call_id("id", self.limits) if call.has("id") else self._make(name)
-        return ToolUsePart(made, name, _arguments(function), **rest)
-
-    def _make(self, name: str) -> str:
-        """An id for a call that came without; the same every time."""
-        self._count += 1
-        self._made.append((f"call_{self._count}_{name}", name))
-        return self._made[-1][0]
+        self.reading.within(function, "name", "arguments")
+        return ToolUsePart(self._called(call, name), name, _arguments(function), **rest)
 
     def _content(self, message: Members) -> Iterator[Part]:
         """The parts of a message's content: a string, or parts."""
@@ -177,25 +190,28 @@ class TurnReader:
     def _part(self, part: Members) -> Part:
         kind = part.need("type")
         if (read := _READERS.get(kind)) is not None:
-            rest = self.reading.rest(part, ("type", kind, "text", *_CACHE), {})
-            rest["private"].update(_kept(part))
+            rest = self.reading.rest(part, ("type", kind, "text", *CACHE), {})
+            rest["private"].update(kept(part))
             if kind == "thinking":
                 rest["private"]["part"] = part.value
             if kind in _INNER and isinstance(inner := part.value.get(kind), Mapping):
                 rest["private"][kind] = Members(inner).but(*_INNER[kind])
-            return evolve(read(part), cache=_cache(part), **rest)
+                self.reading.within(Members(inner, part.path(kind)), *_INNER[kind])
+            return evolve(read(part), cache=cache(part, self.reading), **rest)
         unknown = evolve(self.reading.rows["messages[].content[] of unknown type"], reason=f"unknown part {kind!r}")
         return ServerPart(part.value, Loss(part.path("type"), unknown), where=part.where)
 
 
-def _kept(members: Members, *names: str) -> dict[str, Any]:
+def kept(members: Members, *names: str) -> dict[str, Any]:
     """Members that have a meaning of ours and must go back into this dialect as they came."""
-    return {name: members.value[name] for name in (*names, *_CACHE) if members.value.get(name) is not None}
+    return {name: members.value[name] for name in (*names, *CACHE) if members.value.get(name) is not None}
 
 
-def _cache(members: Members) -> CacheHint | None:
-    for name in _CACHE:
+def cache(members: Members, reading: Reading) -> CacheHint | None:
+    """The wish that what stands up to here be cached."""
+    for name in CACHE:
         if (hint := members.object(name)) is not None:
+            reading.within(hint, "type", "mode", "ttl")
             return CacheHint(hint.text("ttl"), hint.where)
     return None
 

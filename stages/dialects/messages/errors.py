@@ -7,7 +7,7 @@ from attrs import evolve
 
 from pipeline.errors import STATUS, ErrorKind
 from pipeline.events import StreamError
-from pipeline.failure import failure
+from pipeline.failure import failure, status_told
 
 KINDS: dict[str, ErrorKind] = {
     "invalid_request_error": ErrorKind.INVALID_REQUEST,
@@ -77,15 +77,18 @@ def keeps(body: Any, status: int) -> int:
     return status if told else 0
 
 
+STATUSES: dict[ErrorKind, int] = {**STATUS, ErrorKind.QUOTA: STATUS[ErrorKind.BILLING]}
+"""The HTTP status of each class: that of its type. At that of a rate that is exceeded the SDK would ask again."""
+
+
 def status_of(error: StreamError, status: int) -> int:
     """The HTTP status of an error. `status` is the upstream's, 0 if it did not answer with one.
 
-    The upstream's stands, since clients act on it; but an overloaded upstream is told by 529 in this API, and a status
-    that is no error's (a redirection) by that of the class.
+    The upstream's stands, since clients act on it; but not where it says that another time may go better and the error
+    does not, and an overloaded upstream is told by 529 in this API.
     """
-    if error.kind is ErrorKind.OVERLOADED or not 400 <= status < 600:
-        return STATUS[error.kind]
-    return status
+    due = STATUSES[error.kind]
+    return due if error.kind is ErrorKind.OVERLOADED else status_told(error, status, due)
 
 
 def error_in(event: Any, name: bytes = b"") -> StreamError | None:

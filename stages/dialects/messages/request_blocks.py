@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from attrs import define, field
+from attrs import define, evolve, field
 
 from pipeline import envelope
 from pipeline.events import ToolKind
@@ -33,7 +33,7 @@ from pipeline.request import (
     Turn,
 )
 from pipeline.toolnames import OfferedTool, ToolNames, UpstreamIds
-from pipeline.turns import SOMETHING, instruction, only_text
+from pipeline.turns import SOMETHING, instruction, nodes_of, only_text
 from stages.dialects.messages.opaque import block_of
 from stages.dialects.messages.request_tables import CACHE_MARKS, IMAGES, PDF
 
@@ -53,24 +53,15 @@ class BlockWriter:
 
     def system(self, turns: Iterable[Turn]) -> list[JSON]:
         """The blocks of the instructions that stand before everything."""
-        blocks: list[JSON] = []
-        for turn in turns:
-            self._lose_name(turn)
-            if not self.native:
-                self.ladder.leave(turn.where, turn.extras)
-            blocks.extend(self._texts(turn))
-        return blocks
-
-    def _lose_name(self, turn: Turn) -> None:
-        if turn.name:
-            self.ladder.lose("turns.name", f"{turn.where}.name")
+        return [block for turn in turns for block in self._instructing(turn)]
 
     def messages(self, turns: Iterable[Turn]) -> list[JSON]:
         """The messages for the turns: no two of one role behind the other, but in this dialect as they came."""
         out: list[JSON] = []
         for turn in turns:
-            self._lose_name(turn)
+            self._unnamed(turn)
             role, blocks = self._message(turn)
+            self._mark_last(turn, blocks)
             if not blocks and (not self.native or turn.parts):
                 continue
             if out and out[-1]["role"] == role and role != "system" and not self.native:
@@ -79,7 +70,7 @@ class BlockWriter:
                 if not out and role != "user" and not self.native:
                     self.ladder.lose("turns.first", turn.where)
                     out.append({"role": "user", "content": [{"type": "text", "text": SOMETHING}]})
-                out.append(self.own(turn, {"role": role, "content": blocks}))
+                out.append(self.own(evolve(turn, cache=None), {"role": role, "content": blocks}))
         for message in out:
             message["content"] = _content(message["content"])
         return out
@@ -94,6 +85,8 @@ class BlockWriter:
     def own(self, node: Node, written: JSON) -> JSON:
         """`written`, and what its piece of the request keeps besides."""
         kept = {**(node.private if self.native else {}), **node.extras, **written}
+        if node.extras:
+            self.ladder.carry(node.where)
         if node.cache is not None and (mark := self.mark(node.cache)) is not None:
             kept["cache_control"] = mark
         return kept
@@ -115,11 +108,34 @@ class BlockWriter:
             return "user", [block for part in turn.parts for block in self._given(part)]
         if self.native or self.options.later_instructions:
             return "system", list(self._texts(turn))
-        text = "\n\n".join(block["text"] for block in self._texts(turn))
+        blocks = list(self._texts(turn))
+        text = "\n\n".join(block["text"] for block in blocks)
         if not text:
             return "user", []
         self.ladder.lose("turns.later instructions", turn.where)
-        return "user", [{"type": "text", "text": instruction(text)}]
+        self.ladder.one_text(part.where for part in nodes_of(turn.parts))
+        marks = [block["cache_control"] for block in blocks if "cache_control" in block]
+        for part in [part for part in nodes_of(turn.parts) if part.cache is not None][:-1]:
+            self.ladder.lose("part cache within an instruction", part.where)
+        mark = {"cache_control": marks[-1]} if marks else {}
+        return "user", [{"type": "text", "text": instruction(text), **mark}]
+
+    def _instructing(self, turn: Turn) -> list[JSON]:
+        """The blocks of an instruction before everything."""
+        self._unnamed(turn)
+        blocks = list(self._texts(turn))
+        self._mark_last(turn, blocks)
+        return blocks
+
+    def _unnamed(self, turn: Turn) -> None:
+        if turn.name and not self.native:
+            self.ladder.lose("turns.name", f"{turn.where}.name")
+
+    def _mark_last(self, turn: Turn, blocks: list[JSON]) -> None:
+        """A whole turn is cached where its last block is."""
+        if turn.cache is not None and blocks and "cache_control" not in blocks[-1]:
+            mark = self.mark(turn.cache)
+            blocks[-1].update({} if mark is None else {"cache_control": mark})
 
     def _texts(self, turn: Turn) -> Iterator[JSON]:
         for part in turn.parts if self.native else only_text(turn.parts, self.ladder):

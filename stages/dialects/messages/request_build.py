@@ -127,6 +127,7 @@ class _Builder(Builder):
         out = []
         for tool in self.request.tools:
             if not isinstance(tool, ServerTool) and allowed is not None and (tool.namespace, tool.name) not in allowed:
+                self.ladder.lose("tool not allowed", tool.where)
                 continue
             if self.native and "tool_addition" in tool.private:
                 continue  # it stands in the conversation
@@ -139,6 +140,8 @@ class _Builder(Builder):
             if self.native:
                 return dict(tool.payload)
             if tool.search is not None and self.options.web_search:
+                for where in tool.search.besides:
+                    self.ladder.lose("web search besides", where)
                 return _search(tool.search)
             self.ladder.follow(tool.loss.row, tool.loss.where)
             return None
@@ -169,7 +172,9 @@ class _Builder(Builder):
             if parallel is False:
                 body["tool_choice"] = {"type": "auto", "disable_parallel_tool_use": True}
             return
-        written: JSON = {**choice.extras, "type": _MODES[choice.mode]}
+        if choice.allowed is not None:
+            self._not_there(choice.allowed)
+        written: JSON = {**(choice.extras if self.native else {}), "type": _MODES[choice.mode]}
         if choice.mode is Choosing.ONE:
             written["name"] = self.names.name(choice.namespace, choice.name)
             if choice.payload is not None or (written["name"] not in self.names.tools() and not self.native):
@@ -196,8 +201,21 @@ class _Builder(Builder):
         for member in _ABSENT:
             if getattr(request, member) is not None:
                 self._lose(member)
+        if request.logprobs:
+            self.ladder.lose("logprobs", request.path("top_logprobs"))
 
     def _thinking(self, body: JSON) -> None:
+        """How much to think, and whether it is shown."""
+        self._thought(body)
+        reasoning = self.request.reasoning
+        if self.native or reasoning is None:
+            return
+        if "budget_tokens" not in body.get("thinking", {}):
+            self._budget_beside_effort()
+        if reasoning.summary and not self._thinks(body):
+            self._lose("reasoning.summary")
+
+    def _thought(self, body: JSON) -> None:
         reasoning = self.request.reasoning
         own = reasoning.private.get("thinking") if reasoning is not None else None
         if self.native and self.options.effort is None:
@@ -228,6 +246,8 @@ class _Builder(Builder):
             return
         reasoning = self.request.reasoning
         asked = None if reasoning is None or effort != effort_of(reasoning) else reasoning.budget
+        if asked is not None and reasoning is not None and reasoning.effort:
+            self._lose("reasoning.effort")
         budget = max(LEAST_BUDGET, asked or budget_of_effort(effort or "medium"))
         if budget >= body["max_tokens"]:
             body["max_tokens"] += budget
@@ -238,11 +258,13 @@ class _Builder(Builder):
         return isinstance(thinking, dict) and thinking.get("type") != "disabled"
 
     def _form(self, body: JSON) -> None:
-        output = self.request.output
+        request, output = self.request, self.request.output
         if self.native or output is None or output.kind is not OutputKind.SCHEMA:
             return
-        if output.name:
-            self._lose("output", "output.name")
+        lost = {"name": bool(output.name), "description": bool(output.description), "strict": output.strict is False}
+        for member in (name for name, is_lost in lost.items() if is_lost):
+            self.ladder.lose(f"output.{member}", f"{request.path('output')}.{member}")
+        self.ladder.carry(output.where)
         form = {**output.extras, "type": "json_schema", "schema": output.schema or {"type": "object"}}
         body["output_config"] = {**_config(body), "format": form}
 
@@ -267,6 +289,8 @@ class _Builder(Builder):
         request = self.request
         if request.user is not None and not self.native:
             body["metadata"] = {"user_id": request.user}
+        if request.older_user is not None and not self.native:
+            self._lose("older_user")
         if request.metadata:
             self._lose("metadata")
         if request.cache is not None and (mark := self.writer.mark(request.cache)) is not None:

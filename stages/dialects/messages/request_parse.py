@@ -73,7 +73,7 @@ def parse(body: Mapping[str, Any], *, ledger: Ledger, limits: Limits = DEFAULT_L
         reasoning=_reasoning(members, reading),
         output=_output(members, reading),
         user=_user(members, reading),
-        cache=cache(members),
+        cache=cache(members, reading),
         service_tier=reading.word(members, "service_tier", _TIERS),
         stream=members.flag("stream") is True,
         include_usage=True,
@@ -90,6 +90,8 @@ _PATHS = {
     "stop": "stop_sequences",
     "parallel": "tool_choice.disable_parallel_tool_use",
     "user": "metadata.user_id",
+    "reasoning.budget": "thinking.budget_tokens",
+    "reasoning.summary": "thinking.display",
 }
 
 
@@ -144,7 +146,7 @@ def _tool(tool: Members, reading: Reading) -> Tool:
         tool.text("description"),
         None if schema is None else schema.value,
         tool.flag("strict"),
-        cache=cache(tool),
+        cache=cache(tool, reading),
         **rest,
     )
 
@@ -162,6 +164,7 @@ def _search(tool: Members) -> WebSearch:
     return WebSearch(
         tool.texts("allowed_domains"),
         {} if location is None else {name: location.text(name) for name in location.but("type")},
+        tuple(tool.path(name) for name in tool.but("type", "name", "allowed_domains", "user_location")),
     )
 
 
@@ -185,21 +188,23 @@ def _tool_choice(members: Members, reading: Reading) -> tuple[ToolChoice | None,
     name = choice.need("name") if mode is Choosing.ONE else ""
     single = choice.flag("disable_parallel_tool_use")
     rest = reading.rest(choice, ("type", "name", "disable_parallel_tool_use"), {})
-    reading.others(choice, "type", "name", "disable_parallel_tool_use")
     return ToolChoice(mode, name, kind=ToolKind.FUNCTION, **rest), None if single is None else not single
 
 
 def _reasoning(members: Members, reading: Reading) -> Reasoning | None:
     config = members.object("output_config")
     effort = "" if config is None else reading.word(config, "effort", _EFFORTS) or ""
+    reading.within(config, "effort", "format", "task_budget")
     if config is not None and config.has("task_budget"):
         reading.lose("output_config.task_budget", "output_config.task_budget")
-    reading.others(config, "effort", "format", "task_budget")
     thinking = members.object("thinking")
-    reading.others(thinking, "type", "budget_tokens", "display", "block_binding")
     if thinking is None:
         return Reasoning(effort=effort, where="output_config.effort") if effort else None
     kind = thinking.need("type")
+    if kind == "between_tools":
+        reading.lose("thinking between tools", "thinking.type")
+    if (shown := thinking.text("display")) and shown not in _SUMMARIES:
+        reading.lose("thinking.display of another word", "thinking.display")
     own = {"block_binding": "thinking.block_binding"}
     rest = reading.rest(thinking, ("type", "budget_tokens", "display"), own)
     rest["private"]["thinking"] = thinking.value
@@ -207,7 +212,7 @@ def _reasoning(members: Members, reading: Reading) -> Reasoning | None:
         kind != "disabled",
         effort,
         thinking.integer("budget_tokens"),
-        _SUMMARIES.get(thinking.text("display"), ""),
+        _SUMMARIES.get(shown, ""),
         **rest,
     )
 
@@ -220,17 +225,18 @@ def _output(members: Members, reading: Reading) -> OutputFormat | None:
     found = (config and config.object("format")) or members.object("output_format")
     if found is None:
         return None
+    reading.first((found.where, found.value), ("output_format", members.value.get("output_format")))
     if found.need("type") != "json_schema":
         reading.refuse(found.path("type"), "must be json_schema")
         return None
     schema = found.object("schema")
     if schema is None:
         raise ClientError.about(found.path("schema"), "is required")
-    reading.others(found, "type", "schema")
+    reading.within(found, "type", "schema")
     return OutputFormat(OutputKind.SCHEMA, schema=schema.value, where=found.where)
 
 
 def _user(members: Members, reading: Reading) -> str | None:
     metadata = members.object("metadata")
-    reading.others(metadata, "user_id")
+    reading.within(metadata, "user_id")
     return (metadata.text("user_id") or None) if metadata is not None else None

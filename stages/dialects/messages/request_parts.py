@@ -57,16 +57,17 @@ def block(members: Members, reading: Reading, limits: Limits) -> Part:
     return ServerPart(members.value, reading.loss(row, members.where), _shown(kind, members), where=members.where)
 
 
-def cache(members: Members) -> CacheHint | None:
+def cache(members: Members, reading: Reading) -> CacheHint | None:
     """The cache hint of a block, a tool or the body."""
     found = members.object("cache_control")
+    reading.within(found, "type", "ttl")
     return None if found is None else CacheHint(found.text("ttl"), found.where)
 
 
 def _text(members: Members, reading: Reading, limits: Limits) -> TextPart:
     text = members.given("text")
     rest = reading.rest(members, ("type", "text", "cache_control"), BLOCK_OWN)
-    return TextPart(text, cache=cache(members), **rest)
+    return TextPart(text, cache=cache(members, reading), **rest)
 
 
 def _image(members: Members, reading: Reading, limits: Limits) -> ImagePart | ServerPart:
@@ -76,7 +77,7 @@ def _image(members: Members, reading: Reading, limits: Limits) -> ImagePart | Se
         raise ClientError.about(members.path("source"), "is required")
     if source.need("type") not in _SOURCES:
         return _unknown(members, source, _SOURCES)
-    return ImagePart(_source(source), cache=cache(members), **rest)
+    return ImagePart(_source(source, reading), cache=cache(members, reading), **rest)
 
 
 def _document(members: Members, reading: Reading, limits: Limits) -> DocumentPart | ServerPart:
@@ -87,12 +88,13 @@ def _document(members: Members, reading: Reading, limits: Limits) -> DocumentPar
     if source.need("type") not in _DOCUMENT_SOURCES:
         return _unknown(members, source, _DOCUMENT_SOURCES)
     citations = members.object("citations")
+    reading.within(citations, "enabled")
     return DocumentPart(
         _document_source(source, reading, limits),
         members.text("title"),
         members.text("context"),
         citations is not None and citations.flag("enabled") is True,
-        cache=cache(members),
+        cache=cache(members, reading),
         **rest,
     )
 
@@ -100,14 +102,17 @@ def _document(members: Members, reading: Reading, limits: Limits) -> DocumentPar
 def _document_source(source: Members, reading: Reading, limits: Limits) -> Source | str | tuple[ResultPart, ...]:
     kind = source.need("type")
     if kind == "text":
+        reading.within(source, "type", "media_type", "data")
         return source.text("data")
     if kind == "content":
+        reading.within(source, "type", "content")
         return _held(source, reading, limits, "a document")
-    return _source(source)
+    return _source(source, reading)
 
 
-def _source(source: Members) -> Source:
+def _source(source: Members, reading: Reading) -> Source:
     kind = source.need("type")
+    reading.within(source, "type", "media_type", "data", "url", "file_id")
     if kind == "base64":
         return Inline(source.need("media_type"), source.text("data"))
     return Remote(source.need("url")) if kind == "url" else Stored(source.need("file_id"))
@@ -138,7 +143,7 @@ def _tool_use(members: Members, reading: Reading, limits: Limits) -> ToolUsePart
         members.call_id("id", limits),
         members.need("name"),
         {} if given is None else given,
-        cache=cache(members),
+        cache=cache(members, reading),
         **rest,
     )
 
@@ -147,11 +152,19 @@ def _tool_result(members: Members, reading: Reading, limits: Limits) -> ToolResu
     rest = reading.rest(members, ("type", "tool_use_id", "content", "is_error", "cache_control"), BLOCK_OWN)
     return ToolResultPart(
         members.call_id("tool_use_id", limits),
-        _held(members, reading, limits, "a tool's result"),
+        _found(members, reading, limits),
         members.flag("is_error") is True,
-        cache=cache(members),
+        cache=cache(members, reading),
         **rest,
     )
+
+
+def _found(members: Members, reading: Reading, limits: Limits) -> tuple[ResultPart, ...]:
+    """The parts of a result; JSON that is none of this dialect's is its text."""
+    given = members.parts("content")
+    if isinstance(given, str):
+        return (TextPart(given, where=members.path("content")),)
+    return _held(members, reading, limits, "a tool's result")
 
 
 def _held(members: Members, reading: Reading, limits: Limits, holder: str) -> tuple[ResultPart, ...]:

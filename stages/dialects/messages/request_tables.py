@@ -8,7 +8,7 @@ rows that drop or refuse are for what this dialect cannot say.
 import re
 
 from pipeline.errors import ErrorKind
-from pipeline.ladder import Row, Rule, table, top_level
+from pipeline.ladder import TWICE, WITHIN, Row, Rule, table, top_level
 from pipeline.portable import PORTABLE
 from pipeline.turns import ORPHAN, UNANSWERED
 
@@ -28,6 +28,8 @@ HOSTED = "it is run by the provider of this dialect"
 HINT = "a hint that changes no answer"
 
 READ = table(
+    WITHIN,
+    TWICE,
     Row("model", _ACCEPT, "model"),
     Row("messages", _TRANSLATE, "turns"),
     Row("system", _TRANSLATE, "system"),
@@ -42,6 +44,8 @@ READ = table(
     Row("tool_choice", _TRANSLATE, "tool_choice"),
     Row("tool_choice.disable_parallel_tool_use", _TRANSLATE, "parallel"),
     Row("thinking", _TRANSLATE, "reasoning"),
+    Row("thinking between tools", _DROP, reason="no other dialect says when to think"),
+    Row("thinking.display of another word", _DROP, reason="no other dialect shows reasoning so"),
     Row("thinking.block_binding", _DROP, reason="earlier thinking is not sent to other providers"),
     Row("output_config", _TRANSLATE, "reasoning, output"),
     Row("output_config.effort", _TRANSLATE, "reasoning"),
@@ -188,14 +192,20 @@ WRITE = table(
     Row("logprobs", _DROP, reason=_ABSENT, strict=_REFUSE),
     Row("choices", _REFUSE, reason="only one choice can be answered"),
     Row("reasoning", _TRANSLATE, "thinking, output_config.effort"),
+    Row("reasoning.budget", _DROP, reason="the effort beside it says how much to think"),
+    Row("reasoning.effort", _DROP, reason="the budget beside it says how much to think"),
+    Row("reasoning.summary", _DROP, reason="no thinking is asked for that could be shown"),
     Row("reasoning off", _DEGRADE, "the least effort", "the upstream cannot do without"),
     Row("reasoning in a tool loop", _DROP, reason="the turn that calls must begin with this dialect's own thinking"),
     Row("output", _TRANSLATE, "output_config.format"),
     Row("output json", _DEGRADE, "an instruction", "only a schema can be demanded"),
     Row("output.name", _DROP, reason="a schema has no name"),
+    Row("output.description", _DROP, reason="a schema has no description but its own"),
+    Row("output.strict", _DROP, reason="a schema is always kept to"),
     Row("verbosity", _DROP, reason=_ABSENT),
     Row("metadata", _DROP, reason="only the user can be named"),
     Row("user", _TRANSLATE, "metadata.user_id"),
+    Row("older_user", _DROP, reason="the user has one name"),
     Row("cache_key", _DROP, reason=HINT),
     Row("cache", _ACCEPT, "cache_control"),
     Row("service_tier", _TRANSLATE, "service_tier"),
@@ -204,6 +214,7 @@ WRITE = table(
     Row("stream", _ACCEPT, "stream"),
     # parts
     Row("part cache", _TRANSLATE, "cache_control"),
+    Row("part cache within an instruction", _DROP, reason="an instruction in the conversation is one text"),
     Row("part cache beyond four", _DROP, reason="at most four pieces can be marked"),
     Row("part reasoning", _DROP, reason="it belongs to the provider that made it"),
     Row("part citation", _DROP, reason="it came from another API, and only its own are taken back"),
@@ -220,8 +231,10 @@ WRITE = table(
     Row(UNANSWERED, _DEGRADE, "an empty result", "every call must have its result", strict=_REFUSE),
     Row(ORPHAN, _DEGRADE, "text", "every result must have its call", strict=_REFUSE),
     # tools
+    Row("web search besides", _DROP, reason="the upstream's own search cannot be told it"),
     Row("tool grammar", _DEGRADE, "the tool's description", "there are no freeform tools"),
     Row("tool_choice allowed", _TRANSLATE, "tools"),
+    Row("tool not allowed", _DROP, reason="only the tools that may be called can be offered"),
     Row("tool_choice hosted", _DROP, reason="the tool is not there", strict=_REFUSE),
     Row("tool_choice with thinking", _DEGRADE, "auto", "no tool can be forced while the model thinks", strict=_REFUSE),
 )

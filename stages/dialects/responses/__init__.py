@@ -110,7 +110,7 @@ class Responses:
 
     def read_error(self, status: int, answer: Any) -> StreamError:
         """The error that an upstream answered with."""
-        return answered(status, answer, errors.error_in)
+        return answered(status, answer, errors.error_told)
 
     def write_error(self, error: StreamError, status: int) -> tuple[int, Mapping[str, Any]]:
         """The status and the body of an error."""

@@ -6,7 +6,7 @@ from typing import Any
 
 from pipeline.errors import STATUS, ErrorKind
 from pipeline.events import StreamError
-from pipeline.failure import code_of, failure, is_told
+from pipeline.failure import code_of, failure, is_told, status_told
 
 IMAGE_CODES = (
     "invalid_image",
@@ -130,6 +130,16 @@ def error_in(event: Any, name: bytes = b"") -> StreamError | None:
     return None
 
 
+def error_told(body: Any) -> StreamError | None:
+    """The error that the body of an HTTP error tells: one of `error_in`, or the response that failed, also where it
+    came in an event."""
+    for event in body if isinstance(body, list) else (body,):
+        response = event.get("response") if isinstance(event, dict) else None
+        if isinstance(response, dict) and response.get("error"):
+            return failed(response)
+    return error_in(body)
+
+
 def failed(response: Mapping[str, Any]) -> StreamError:
     """Why a response failed."""
     if error := response.get("error"):
@@ -168,7 +178,7 @@ def status_of(error: StreamError, status: int) -> int:
     """
     if error.kind is ErrorKind.OVERLOADED:
         return 503
-    return status if 400 <= status < 600 else STATUS[error.kind]
+    return status_told(error, status, STATUS[error.kind])
 
 
 def failed_error(error: StreamError) -> dict[str, Any]:

@@ -5,7 +5,7 @@ As a signature (or the data of redacted reasoning) it is the whole item but for 
 member back as it was, its id and its blob together.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from pipeline.jsontext import dumps, value_of
@@ -13,8 +13,8 @@ from pipeline.jsontext import dumps, value_of
 JOINT = "\n\n"
 """What stands between two parts of a reasoning text."""
 
-PART_TYPES = {"summary": "summary_text", "content": "reasoning_text"}
-"""The type of the parts of each text that a reasoning item has."""
+TEXTS = ("summary", "content")
+"""The members of a reasoning item in which parts of its text stand."""
 
 BLOB = "encrypted_content"
 
@@ -35,19 +35,9 @@ def item_of(signature: str) -> dict[str, Any] | None:
     return {"type": "reasoning", **item} if isinstance(item, dict) and proof_of(item) else None
 
 
-def reasoning_item(name: str, member: str, texts: Sequence[str], blob: str = "") -> dict[str, Any]:
-    """A reasoning item with the parts of its text in `member`: `summary` or `content`."""
-    item: dict[str, Any] = {"id": name, "type": "reasoning", "summary": []}
-    if texts:
-        item[member] = [{"type": PART_TYPES[member], "text": text} for text in texts]
-    if blob:
-        item[BLOB] = blob
-    return item
-
-
 def parts_of(item: Mapping[str, Any]) -> dict[str, list[str]]:
     """The texts of a reasoning item's parts, empty ones too, by the member they stand in."""
-    return {member: _texts(item.get(member)) for member in PART_TYPES}
+    return {member: _texts(item.get(member)) for member in TEXTS}
 
 
 def _texts(parts: Any) -> list[str]:

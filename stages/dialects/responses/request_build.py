@@ -32,7 +32,7 @@ from pipeline.request import (
     WebSearch,
 )
 from pipeline.toolnames import BuiltRequest, OfferedTool, ToolNames, UpstreamIds
-from pipeline.turns import SOMETHING, bind
+from pipeline.turns import SOMETHING, bind, distinct
 from stages.dialects.responses.request_items import JSON, ItemWriter
 from stages.dialects.responses.request_tables import (
     ANY_ID,
@@ -103,7 +103,10 @@ class _Builder(Builder):
     def _conversation(self, body: JSON) -> None:
         request = self.request
         system, turns = (request.system, request.turns) if self.native else request.instructions()
-        kinds = {part.id: part.kind for part in request.parts() if isinstance(part, ToolUsePart)}
+        if not turns:  # instructions alone are no input
+            system, turns = (), system
+        turns = turns if self.native else tuple(distinct(bind(turns, self.ladder), afresh=True))
+        kinds = {part.id: part.kind for turn in turns for part in turn.parts if isinstance(part, ToolUsePart)}
         writer = ItemWriter(self.ladder, self.names, self.ids, self.options, self.native, kinds)
         if self.native and request.given is not None and is_as_given(request):
             anew = {
@@ -116,11 +119,8 @@ class _Builder(Builder):
                 body["input"] = replaced(request.given.body["input"], anew)
                 self.anew = {"input"}
             return
-        if not turns:  # instructions alone are no input
-            system, turns = (), system
         if text := "\n\n".join(text for turn in system if (text := writer.instructions(turn))):
             body["instructions"] = text
-        turns = turns if self.native else tuple(bind(turns, self.ladder))
         body["input"] = items = writer.items(turns)
         if not items and not self.native:
             self._lose("turns", "turns.none")
@@ -151,6 +151,8 @@ class _Builder(Builder):
             if self.native:
                 return dict(tool.payload)
             if tool.search is not None and self.options.web_search:
+                for where in tool.search.besides:
+                    self.ladder.lose("web search besides", where)
                 return _search(tool.search)
             self.ladder.follow(tool.loss.row, tool.loss.where)
             return None
@@ -159,6 +161,8 @@ class _Builder(Builder):
         kind = ToolKind.FUNCTION if isinstance(tool, FunctionTool) else ToolKind.CUSTOM
         name = tool.name if self.native else self.names.offer(OfferedTool(tool.name, tool.namespace, kind))
         written: JSON = {**(tool.private if self.native else {}), **tool.extras, "name": name}
+        if tool.extras:
+            self.ladder.carry(tool.where)
         if tool.description:
             written["description"] = tool.description
         written.update(self._function(tool) if isinstance(tool, FunctionTool) else _custom(tool))
@@ -185,6 +189,7 @@ class _Builder(Builder):
         mode = _MODES.get(choice.mode)
         offered = self.names.tools()
         if choice.allowed is not None:
+            self._not_there(choice.allowed)
             names = [name for key in choice.allowed if (name := self.names.name(*key)) in offered]
             tools = [_named(name, offered[name].kind) for name in names]
             return {"type": "allowed_tools", "mode": mode, "tools": tools} if tools else "none"
@@ -223,6 +228,7 @@ class _Builder(Builder):
     def _reasoning(self, body: JSON) -> None:
         """The effort, and a summary with every effort that is not off: without it the API shows no reasoning at all."""
         policy, reasoning = self.options.effort, self.request.reasoning
+        self._budget_beside_effort()
         if self.native and policy is None:
             return
         effort, off = effort_under(reasoning, self.options), is_off(reasoning, self.options)
@@ -238,7 +244,7 @@ class _Builder(Builder):
         if effort:
             written["effort"] = effort
         summary = reasoning.summary if reasoning is not None else ""
-        if not off and summary != "omitted":
+        if summary != "omitted" and (summary or not off):
             written["summary"] = summary or "auto"
         if written:
             body["reasoning"] = written
@@ -253,6 +259,7 @@ class _Builder(Builder):
         text: JSON = dict(own) if isinstance(own, dict) else {}
         if request.output is not None:
             text["format"] = _format(request.output)
+            self.ladder.carry(request.output.where)
         if request.verbosity is not None:
             text["verbosity"] = request.verbosity
         if text:
@@ -268,6 +275,8 @@ class _Builder(Builder):
             body["metadata"] = dict(request.metadata)
         if request.user is not None and not self.native:
             body["safety_identifier"] = request.user_within(USER_CHARS)
+        if request.older_user is not None and not self.native:
+            body["user"] = request.older_user
         if request.cache_key is not None:
             body["prompt_cache_key"] = request.cache_key
         if request.cache is not None:

@@ -33,7 +33,7 @@ from pipeline.request import (
     Turn,
 )
 from pipeline.toolnames import OfferedTool, ToolNames, UpstreamIds
-from pipeline.turns import ERROR_PREFIX, document_text, only_text
+from pipeline.turns import ERROR_PREFIX, document_text, nodes_of, only_text
 
 JSON = dict[str, Any]
 
@@ -54,32 +54,37 @@ class ItemWriter:
         """The items for the turns."""
         out: list[JSON] = []
         for turn in turns:
-            self._lose_name(turn)
+            self._unnamed(turn)
             if turn.role is Role.ASSISTANT:
                 out.extend(self._assistant(turn, len(out)))
             else:
                 out.extend(self._speaker(turn))
         return out
 
-    def _lose_name(self, turn: Turn) -> None:
-        if turn.name:
-            self.ladder.lose("turns.name", f"{turn.where}.name")
-
     def instructions(self, turn: Turn) -> str:
         """The text of a turn that instructs before everything."""
-        self.own(turn, {})
-        self._lose_name(turn)
-        if not self.native:
-            self.ladder.leave(turn.where, turn.extras)
-        return "\n\n".join(part["text"] for part in self._parts(only_text(turn.parts, self.ladder)) if part["text"])
+        self._unnamed(turn)
+        self._uncached(turn)
+        text = "\n\n".join(part["text"] for part in self._parts(only_text(turn.parts, self.ladder)) if part["text"])
+        self.ladder.one_text(part.where for part in nodes_of(turn.parts))
+        return text
 
     def own(self, node: Node, written: JSON) -> JSON:
         """`written`, and what its piece of the request keeps besides."""
-        if node.cache is not None and not self.native:
-            self.ladder.lose("part cache", node.cache.where)
+        self._uncached(node)
+        if node.extras:
+            self.ladder.carry(node.where)
         private = {name: value for name, value in node.private.items() if name != "item"} if self.native else {}
         private.pop("is_item", None)
         return {**private, **node.extras, **written}
+
+    def _uncached(self, node: Node) -> None:
+        if node.cache is not None and not self.native:
+            self.ladder.lose("part cache", node.cache.where)
+
+    def _unnamed(self, turn: Turn) -> None:
+        if turn.name:
+            self.ladder.lose("turns.name", f"{turn.where}.name")
 
     def _speaker(self, turn: Turn) -> Iterator[JSON]:
         """The items of a turn that is not the assistant's: results first, then what it says."""

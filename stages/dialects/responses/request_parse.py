@@ -36,6 +36,7 @@ from stages.dialects.responses.request_turns import ItemReader
 _MODES = {"auto": Choosing.AUTO, "required": Choosing.ANY, "none": Choosing.NONE}
 _FORMATS = {"text": OutputKind.TEXT, "json_object": OutputKind.JSON, "json_schema": OutputKind.SCHEMA}
 _SUMMARIES = {word: word for word in ("auto", "concise", "detailed")}
+_FORMS = {form: form for form in ("text", "grammar")}
 _LOGPROBS = "message.output_text.logprobs"
 _INCLUDED = ("reasoning.encrypted_content", _LOGPROBS)
 """What of `include` an answer of any dialect holds: the first in an envelope, the other where it can be asked for."""
@@ -61,7 +62,8 @@ def parse(body: Mapping[str, Any], *, ledger: Ledger, limits: Limits = DEFAULT_L
             reading.lose("include[] besides", f"include[{at}]")
     tools = _Tools(reading)
     text = members.object("text")
-    reading.others(text, "format", "verbosity")
+    reading.within(text, "format", "verbosity")
+    user = members.text("safety_identifier") or members.text("user")
     request = Request(
         dialect=NAME,
         model=members.text("model") if own or members.has("prompt") else members.need("model"),
@@ -79,7 +81,8 @@ def parse(body: Mapping[str, Any], *, ledger: Ledger, limits: Limits = DEFAULT_L
         output=None if text is None else _output(text, reading),
         verbosity=None if text is None else text.text("verbosity") or None,
         metadata=None if (metadata := members.object("metadata")) is None else metadata.value,
-        user=members.text("safety_identifier") or members.text("user") or None,
+        user=user or None,
+        older_user=members.text("user") if members.text("user") not in ("", user) else None,
         cache_key=members.text("prompt_cache_key") or None,
         service_tier=members.text("service_tier") or None,
         store=members.flag("store"),
@@ -103,6 +106,8 @@ _PATHS = {
     "max_tokens": "max_output_tokens",
     "verbosity": "text.verbosity",
     "cache_key": "prompt_cache_key",
+    "older_user": "user",
+    "reasoning.summary": "reasoning.summary",
 }
 
 
@@ -121,12 +126,12 @@ def _reasoning(members: Members, reading: Reading) -> Reasoning | None:
     found = members.object("reasoning")
     if found is None:
         return None
-    effort = found.text("effort")
-    summary = reading.word(found, "summary", _SUMMARIES) or reading.word(found, "generate_summary", _SUMMARIES) or ""
+    effort = reading.effort(WORDS, ("reasoning.effort", found.text("effort")))
+    newer, older = (reading.word(found, name, _SUMMARIES) for name in ("summary", "generate_summary"))
+    summary = reading.first(("reasoning.summary", newer), ("reasoning.generate_summary", older)) or ""
     own = {name: f"reasoning.{name}" for name in ("context", "mode")}
     rest = reading.rest(found, ("effort", "summary", "generate_summary"), own)
-    reading.others(found, "effort", "summary", "generate_summary", *own)
-    return Reasoning(None, effort if effort in WORDS else "", None, summary, **rest)
+    return Reasoning(None, effort, None, summary, **rest)
 
 
 def _output(text: Members, reading: Reading) -> OutputFormat | None:
@@ -169,6 +174,7 @@ class _Tools:
             yield self._tool(given, "")
             return
         name = given.need("name")
+        self.reading.within(given, "type", "name", "description", "tools")
         self.namespaces.setdefault(name, given.text("description"))
         if name == DEFAULT_NAMESPACE and given.text("description"):
             self.reading.lose("tools[] default namespace", given.path("description"))
@@ -182,11 +188,13 @@ class _Tools:
         given = tool.object("function") or tool  # some clients nest it as another dialect does
         known = ("type", "function", "name", "description", "parameters", "strict", "format")
         rest = self.reading.rest(tool, known, TOOL_OWN)
+        if given is not tool:
+            self.reading.within(given, "name", "description", "parameters", "strict")
         if namespace == DEFAULT_NAMESPACE:
             rest["private"]["namespace"], namespace = namespace, ""
         name, description = given.need("name"), given.text("description")
         if kind == "custom":
-            return CustomTool(name, description, _grammar(tool), namespace, **rest)
+            return CustomTool(name, description, _grammar(tool, self.reading), namespace, **rest)
         schema = given.object("parameters")
         return FunctionTool(
             name, description, None if schema is None else schema.value, given.flag("strict"), namespace, **rest
@@ -201,8 +209,11 @@ class _Tools:
         return ServerTool(tool.value, self.reading.loss(row, tool.where), kind, search, where=tool.where)
 
 
-def _grammar(tool: Members) -> Grammar | None:
+def _grammar(tool: Members, reading: Reading) -> Grammar | None:
     form = tool.object("format")
+    if form is not None:
+        reading.word(form, "type", _FORMS)
+        reading.within(form, "type", "syntax", "definition")
     if form is None or form.text("type") != "grammar":
         return None
     return Grammar(form.need("syntax"), form.need("definition"))
@@ -210,9 +221,13 @@ def _grammar(tool: Members) -> Grammar | None:
 
 def _search(tool: Members) -> WebSearch:
     filters, location = tool.object("filters"), tool.object("user_location")
+    besides = [tool.path(name) for name in tool.but("type", "filters", "user_location")]
+    if filters is not None:
+        besides.extend(filters.path(name) for name in filters.but("allowed_domains"))
     return WebSearch(
         () if filters is None else filters.texts("allowed_domains"),
         {} if location is None else {name: location.text(name) for name in location.but("type")},
+        tuple(besides),
     )
 
 
@@ -228,13 +243,24 @@ def _tool_choice(members: Members, reading: Reading) -> ToolChoice | None:
     raw = {"tool_choice": choice.value}
     if kind == "allowed_tools":
         mode = reading.word(choice, "mode", _MODES) or Choosing.AUTO
-        names = tuple(_named(tool) for tool in choice.objects("tools") if tool.has("name"))
-        return ToolChoice(mode, allowed=names, private=raw, where="tool_choice")
+        reading.within(choice, "type", "mode", "tools")
+        return ToolChoice(mode, allowed=tuple(_allowed(choice, reading)), private=raw, where="tool_choice")
     if kind in ("function", "custom"):
+        reading.within(choice, "type", "name", "namespace")
         namespace, name = _named(choice)
         tool_kind = ToolKind.CUSTOM if kind == "custom" else ToolKind.FUNCTION
         return ToolChoice(Choosing.ONE, name, namespace, tool_kind, private=raw, where="tool_choice")
     return ToolChoice(Choosing.ONE, payload=choice.value, where="tool_choice")
+
+
+def _allowed(choice: Members, reading: Reading) -> Iterator[tuple[str, str]]:
+    """The tools that alone may be called; those that the provider runs are lost."""
+    for tool in choice.objects("tools"):
+        if tool.text("type", "function") in ("function", "custom"):
+            reading.within(tool, "type", "name", "namespace")
+            yield _named(tool)
+        else:
+            reading.lose("tool_choice.tools[] of a hosted kind", tool.where)
 
 
 def _named(choice: Members) -> tuple[str, str]:

@@ -7,7 +7,7 @@ rows that drop or refuse are for what this dialect cannot say.
 
 import re
 
-from pipeline.ladder import Row, Rule, table, top_level
+from pipeline.ladder import EFFORT, TWICE, WITHIN, Row, Rule, table, top_level
 from pipeline.portable import PORTABLE
 from pipeline.turns import ORPHAN, UNANSWERED
 
@@ -29,6 +29,9 @@ _HINT = "a hint that changes no answer"
 _STATE = "no conversation is kept here: send the whole of it"
 
 READ = table(
+    WITHIN,
+    TWICE,
+    EFFORT,
     Row("model", _ACCEPT, "model"),
     Row("input", _TRANSLATE, "turns"),
     Row("instructions", _TRANSLATE, "system"),
@@ -49,7 +52,7 @@ READ = table(
     Row("text.verbosity", _TRANSLATE, "verbosity"),
     Row("metadata", _ACCEPT, "metadata"),
     Row("safety_identifier", _ACCEPT, "user"),
-    Row("user", _TRANSLATE, "user"),
+    Row("user", _TRANSLATE, "user, older_user"),
     Row("prompt_cache_key", _ACCEPT, "cache_key"),
     Row("service_tier", _ACCEPT, "service_tier"),
     Row("store", _ACCEPT, "store"),
@@ -80,9 +83,14 @@ READ = table(
     Row("input[] of a hosted tool", _DROP, reason=_HOSTED, strict=_REFUSE),
     Row("input[] of unknown type", _REFUSE, reason="unknown item"),
     Row("input[].content[] of unknown type", _REFUSE, reason="unknown part"),
+    Row("input[].id", _DROP, reason="items are known by name in this dialect alone"),
+    Row("input[].status", _DROP, reason="no other dialect says that an item is unfinished"),
+    Row("input[].name of a result", _DROP, reason="a result is bound by its call's id"),
     Row("input[].phase", _DROP, reason="no other dialect tells a comment from an answer"),
     Row("input[].caller", _DROP, reason="the call was made by the model all the same"),
     Row("input[].async", _DROP, reason="every result is waited for"),
+    Row("content[].logprobs", _DROP, reason="they are notes on an answer that is given"),
+    Row("content[].detail of a file", _DROP, reason="no other dialect says how closely to look at a file"),
     Row("content[].annotations", _DROP, reason="they are notes on an answer that is given"),
     # tools
     Row("tools[].defer_loading", _DROP, reason="the tool is loaded from the beginning"),
@@ -92,6 +100,7 @@ READ = table(
     Row("tools[] default namespace", _DROP, reason="no other dialect has a namespace for all tools"),
     Row("tools[] tool_search", _DROP, reason="every tool is loaded from the beginning"),
     Row("tools[] web_search", _DROP, reason=_HOSTED),
+    Row("tool_choice.tools[] of a hosted kind", _DROP, reason=_HOSTED, strict=_REFUSE),
     Row("tools[] of a hosted kind", _DROP, reason=_HOSTED, strict=_REFUSE),
 )
 
@@ -192,11 +201,13 @@ WRITE = table(
     Row("choices", _REFUSE, reason="only one choice can be answered"),
     Row("logprobs", _TRANSLATE, "include, top_logprobs"),
     Row("reasoning", _TRANSLATE, "reasoning"),
+    Row("reasoning.budget", _DROP, reason="the effort beside it says how much to think"),
     Row("reasoning off", _DEGRADE, "the least effort", "the upstream cannot do without"),
     Row("output", _TRANSLATE, "text.format"),
     Row("verbosity", _TRANSLATE, "text.verbosity"),
     Row("metadata", _ACCEPT, "metadata"),
     Row("user", _TRANSLATE, "safety_identifier"),
+    Row("older_user", _ACCEPT, "user"),
     Row("cache_key", _ACCEPT, "prompt_cache_key"),
     Row("cache", _DROP, reason="a hint that changes no answer"),
     Row("service_tier", _ACCEPT, "service_tier"),
@@ -217,5 +228,6 @@ WRITE = table(
     Row(UNANSWERED, _DEGRADE, "an empty result", "every call must have its result", strict=_REFUSE),
     Row(ORPHAN, _DEGRADE, "text", "every result must have its call", strict=_REFUSE),
     # tools
+    Row("web search besides", _DROP, reason="the upstream's own search cannot be told it"),
     Row("tool_choice hosted", _DROP, reason="the tool is not there", strict=_REFUSE),
 )

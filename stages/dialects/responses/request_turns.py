@@ -94,25 +94,35 @@ class ItemReader:
     def _message(self, item: Members) -> None:
         item.need("role")
         role = self.reading.word(item, "role", _ROLES) or Role.USER
-        rest = self.reading.rest(item, ("type", "role", "content", "id", "status", "phase"), {})
+        known = ("type", "role", "content", "id", "status", "phase")
+        rest = self.reading.rest(item, known, {})
         item_own = item.but("type", "role", "content")
+        self._bare(item)
         if role is not Role.ASSISTANT:
             rest["private"].update(item_own)
             self._turns.append(Turn(role, tuple(self._content(item)), **rest))
             self._open = None
             return
+        self.reading.within(item, *known)
         if item.has("phase"):
             self.reading.lose("input[].phase", item.path("phase"))
         whose = {**item_own}
         for part in self._content(item):
             self._add(role, evolve(part, private={**part.private, "item": whose}))
 
-    def _content(self, item: Members, name: str = "content") -> Iterator[Part]:
-        found = item.value.get(name)
+    def _bare(self, item: Members) -> None:
+        """What an item is called and how it stands goes up to no other dialect."""
+        if item.has("id"):
+            self.reading.lose("input[].id", "input[].id")  # one entry for all: every item may have one
+        if item.text("status", "completed") != "completed":
+            self.reading.lose("input[].status", item.path("status"))
+
+    def _content(self, item: Members) -> Iterator[Part]:
+        found = item.value.get("content")
         if isinstance(found, str):
-            yield TextPart(found, where=item.path(name))
+            yield TextPart(found, where=item.path("content"))
             return
-        for part in item.objects(name):
+        for part in item.objects("content"):
             yield self._part(part)
 
     def _part(self, part: Members) -> Part:
@@ -121,18 +131,31 @@ class ItemReader:
             unknown = evolve(self.reading.rows["input[].content[] of unknown type"], reason=f"unknown part {kind!r}")
             return ServerPart(part.value, Loss(part.path("type"), unknown), where=part.where)
         rest = self.reading.rest(part, ("type", "annotations", "logprobs", _BREAK, *_MEMBERS[kind]), {})
-        if part.list("annotations"):
-            self.reading.lose("content[].annotations", part.path("annotations"))
-        rest["private"].update({n: part.value[n] for n in ("annotations", "logprobs", _BREAK) if part.value.get(n)})
+        for name in ("annotations", "logprobs"):
+            if part.list(name):
+                self.reading.lose(f"content[].{name}", part.path(name))
+        if kind == "input_file" and part.has("detail"):
+            self.reading.lose("content[].detail of a file", part.path("detail"))
+        kept = ("annotations", "logprobs", _BREAK, *(("detail",) if kind == "input_file" else ()))
+        rest["private"].update({name: part.value[name] for name in kept if part.value.get(name)})
+        if kind == "input_audio":
+            self.reading.within(part.object("input_audio"), "data", "format")
         hint = part.object(_BREAK)
+        self.reading.within(hint, "type", "mode", "ttl")
         cache = None if hint is None else CacheHint(hint.text("ttl"), hint.where)
         return evolve(read(part), cache=cache, **rest)
 
     def _result(self, item: Members, kind: ToolKind) -> ToolResultPart:
         rest = self.reading.rest(item, ("type", "call_id", "output", "id", "status", "name", "namespace"), _CALL_OWN)
         rest["private"].update(item.but("type", "call_id", "output", *rest["extras"]))
+        self._bare(item)
+        for name in ("name", "namespace"):
+            if item.has(name):
+                self.reading.lose("input[].name of a result", item.path(name))
         parts: list[ResultPart] = []
-        for part in self._content(item, "output"):
+        given = item.parts("output")
+        content = (TextPart(given, where=item.path("output")),) if isinstance(given, str) else map(self._part, given)
+        for part in content:
             if not isinstance(part, ResultPart):
                 raise ClientError.about(f"{part.where}.type", "cannot stand in a tool's result")
             parts.append(part)
@@ -143,6 +166,7 @@ class ItemReader:
         known = ("type", "call_id", "name", "namespace", "id", "status", member)
         rest = self.reading.rest(item, known, _CALL_OWN)
         rest["private"].update({name: item.value[name] for name in ("id", "status") if item.has(name)})
+        self._bare(item)
         namespace = item.text("namespace")
         if namespace == DEFAULT_NAMESPACE:
             rest["private"]["namespace"], namespace = namespace, ""
@@ -220,7 +244,7 @@ _MEMBERS: Mapping[str, tuple[str, ...]] = {
     "text": ("text",),
     "refusal": ("refusal",),
     "input_image": ("image_url", "file_id", "detail"),
-    "input_file": ("file_data", "file_id", "file_url", "filename"),
+    "input_file": ("file_data", "file_id", "file_url", "filename", "detail"),
     "input_audio": ("input_audio",),
 }
 """What we know of each part."""
