@@ -38,7 +38,7 @@ from tests.messages_client import folded
 
 def written(*content: Content, ledger: Ledger | None = None, **members: Any) -> dict[str, Any]:
     """The body of a message with this content, as it is on the wire."""
-    message = Message("msg_1", "m", content, **{"stop_reason": StopReason.END_TURN, **members})
+    message = Message("msg_1", "m", content, **{"stop_reason": StopReason.END_TURN, "usage": Usage(1), **members})
     parsed: dict[str, Any] = json.loads(dumps(body.write(message, Ledger() if ledger is None else ledger)))
     return parsed
 
@@ -63,7 +63,11 @@ def test_an_answer_is_a_message() -> None:
 
 
 def test_an_answer_without_words_of_its_end_ends_its_turn_and_cost_nothing_that_is_known() -> None:
-    said = written(stop_reason=None)
+    ledger = Ledger()
+    said = written(stop_reason=None, usage=None, ledger=ledger)
+    assert losses(ledger) == [
+        ("usage", "supplied", "the upstream counted no tokens, and this dialect must have numbers")
+    ]
     assert (said["stop_reason"], said["content"]) == ("end_turn", [])
     assert said["usage"]["input_tokens"] == said["usage"]["output_tokens"] == 0
 
