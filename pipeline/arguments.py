@@ -6,6 +6,7 @@ from enum import Enum, auto
 from attrs import define, field
 
 from pipeline.errors import LimitExceeded
+from pipeline.freeform import beginning
 from pipeline.jsontext import BLANK, JSONScanner, is_object, loads, size_of, strictly
 from pipeline.limits import DEFAULT_LIMITS, Limits
 
@@ -216,3 +217,102 @@ class Arguments:
         """What was withheld is written."""
         self._withheld = []
         self.held = 0
+
+
+_NONE_FIRST = re.compile(r"\A[ \t\n\r]*(?:null|\{[ \t\n\r]*\})[ \t\n\r]*")
+"""`null` or `{}`: for none, or before the arguments after all."""
+
+
+class _Bare(Enum):
+    HEAD = auto()  # what may become the object that holds the text: withheld
+    OBJECT = auto()  # inside it
+    WHOLE = auto()  # behind it: nothing may follow
+    TEXT = auto()  # the text itself, passed on as it comes
+
+
+@define
+class FreeformArguments:
+    """The same for a call of a freeform tool that came as a function's: an object with one string, or the bare text.
+
+    The object is visibly whole at its end, as any other. Bare text ends by the upstream's word, and is never wrong.
+    """
+
+    limits: Limits = DEFAULT_LIMITS
+    excess: bool = field(init=False, default=False)
+    unwrapped: bool = field(init=False, default=False)
+    held: int = field(init=False, default=0)
+    _state: _Bare = field(init=False, default=_Bare.HEAD)
+    _withheld: list[str] = field(init=False, factory=list)
+    _scanner: JSONScanner = field(init=False)
+    _size: int = field(init=False, default=0)
+
+    @_scanner.default
+    def _new_scanner(self) -> JSONScanner:
+        return JSONScanner(self.limits.json_depth)
+
+    @property
+    def complete(self) -> bool:
+        """The object is visibly whole."""
+        return self._state is _Bare.WHOLE
+
+    @property
+    def withheld(self) -> str:
+        """What has come and was not written, as it came."""
+        return "".join(self._withheld)
+
+    def feed(self, text: str) -> str:
+        """What of `text`, and of what was withheld, may be written now.
+
+        Raises `LimitExceeded` when they grow beyond their bound.
+        """
+        self._size += size_of(text)
+        if self._size > self.limits.arguments_bytes:
+            raise LimitExceeded(
+                f"the arguments of one call are larger than {self.limits.arguments_bytes} bytes", code="arguments_bytes"
+            )
+        if self._state is _Bare.HEAD:
+            return self._head(text)
+        if self._state is _Bare.OBJECT:
+            return self._inside(text)
+        if self._state is _Bare.WHOLE:
+            self.excess = self.excess or bool(text.strip(BLANK))
+            return ""
+        return text
+
+    def close(self, *, cut: bool = False) -> tuple[str, bool]:
+        """At the end: what is still to be written, and whether the call is whole; nothing is an empty text.
+
+        `cut`: it may lack its end, so only the object that is visibly whole is.
+        """
+        if self._state is _Bare.WHOLE:
+            return "", True
+        if self._state is not _Bare.HEAD:
+            return "", self._state is _Bare.TEXT and not cut
+        head = self.withheld
+        return "" if _NONE_FIRST.sub("", head).strip(BLANK) == "" and not cut else head, not cut
+
+    def _head(self, text: str) -> str:
+        """Before it is known what it is. Blanks decide nothing, and are not looked through."""
+        self._withheld.append(text)
+        self.held += size_of(text)
+        if not text.strip(BLANK):
+            return ""
+        head = self.withheld
+        rest = _NONE_FIRST.sub("", head)
+        begun = beginning(rest)
+        if begun == 0 or (begun < 0 and _NOTHING.match(head)):
+            return ""
+        self._withheld, self.held = [], 0
+        if begun < 0:
+            self._state = _Bare.TEXT
+            return head
+        self._state = _Bare.OBJECT
+        return self._inside(rest)
+
+    def _inside(self, text: str) -> str:
+        end = self._scanner.feed(text)
+        if end == -1:
+            return text
+        self._state = _Bare.WHOLE
+        self.excess = bool(text[end:].strip(BLANK))
+        return text[:end]

@@ -32,6 +32,8 @@ class RequestFacts:
     """The client asked for a stream."""
     include_usage: bool = True
     """The client wants to see token counts, where its dialect lets it choose."""
+    one_call: bool = False
+    """The client can be told of one call alone, in the older words of its dialect."""
     map: RequestMap = NO_MAP
     """The way back from the names and ids that the upstream was given."""
     tools: Mapping[str, Mapping[str, Any]] = field(factory=dict)
@@ -80,6 +82,10 @@ class Dialect(Protocol):
     def told(self) -> Collection[str]:
         """The headers of its answers that its clients read, besides those that are everybody's; one that ends in a
         hyphen stands for all that begin so."""
+
+    @property
+    def tells(self) -> Collection[str]:
+        """The headers of its clients that an upstream of this dialect reads, as in `told`; no credentials."""
 
     def facts(self, request: Mapping[str, Any]) -> RequestFacts:
         """What a client's request body says that the answer's stages need; what is odd in it counts as absent."""

@@ -56,6 +56,9 @@ class Loss:
     row: Row
 
 
+UNTOLD = Row("a member that is unknown", Rule.DROP, reason="it has no meaning to another provider")
+
+
 def table(*rows: Row) -> Mapping[str, Row]:
     """Rows by member.
 
@@ -98,6 +101,11 @@ class Ladder:
         """The rule of this table for `member`, as `follow`."""
         return self.follow(self.rows[member], where)
 
+    def leave(self, where: str, names: Iterable[str]) -> None:
+        """Record the unknown members of a piece that has no place of its own to keep them in."""
+        for name in names:
+            self.follow(UNTOLD, f"{where}.{name}")
+
     def settle(self, losses: Iterable[Loss]) -> None:
         """Follow the rows of the client's own dialect."""
         for loss in losses:
@@ -130,6 +138,11 @@ class Reading:
     def refuse(self, where: str, reason: str) -> None:
         """Collect what only the client's dialect may know: there it goes up as it is, each other refuses it."""
         self.losses.append(Loss(where, Row(where, Rule.REFUSE, reason=reason)))
+
+    def others(self, members: Members | None, *known: str) -> None:
+        """Collect the members of an option besides those `known`: they go up to the client's own dialect alone."""
+        if members is not None:
+            self.losses.extend(Loss(members.path(name), UNTOLD) for name in members.but(*known))
 
     def word(self, members: Members, name: str, words: Mapping[str, Word]) -> Word | None:
         """What one of some words stands for; None where there is none, or one that nobody here knows."""

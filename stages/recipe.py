@@ -1,6 +1,6 @@
 """The default chain of a route: the composition root."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from functools import partial
 from typing import Any
 
@@ -85,6 +85,8 @@ def default_halves(
     verdict = VerdictStage(outcome, facts.usage)
     custom = {name: tool.wrapped for name, tool in facts.map.tools.items() if tool.kind is ToolKind.CUSTOM}
     freeform = [name for name, wrapped in custom.items() if not wrapped]
+    known = {**facts.map.seen, **facts.map.tools}
+    called = frozenset(name for name, tool in known.items() if tool.kind is ToolKind.CUSTOM)
     if upstream.name == client.name and isinstance(client, Returning):
         facts = evolve(facts, calls=frozenset())  # what it repeats goes back as it came
         streamed = leaving is Form.STREAM
@@ -107,7 +109,7 @@ def default_halves(
         returner = client.returner(facts=facts, ledger=ledger, limits=limits)
         return reading, verdict | FrameReturner(returner, SSEEncoder())
     sealer = Sealer(upstream=options.upstream or upstream.name, envelopes=options.envelope, ledger=ledger)
-    neutral = sealer | InterleaveBuffer(ledger=ledger, limits=limits)
+    neutral = sealer | InterleaveBuffer(freeform=called, ledger=ledger, limits=limits)
     if options.recover != "off":
         neutral = neutral | TagScrubber(
             options=options,
@@ -118,13 +120,13 @@ def default_halves(
             limits=limits,
             outcome=outcome,
         )
-    if any(tool.wrapped for tool in facts.map.tools.values()):
+    if called:
         neutral = neutral | InputUnwrapper(facts.map, ledger=ledger, limits=limits)
     if _renames(facts):
         neutral = neutral | ToolRestorer(facts.map)
     if isinstance(client, Wording):
         client = client.worded(reasoning=options.show_reasoning, limit=options.told_limit)
-    before = _reading(upstream, arriving, facts, ledger, limits) | neutral
+    before = _reading(upstream, arriving, facts, ledger, limits, called) | neutral
     validator = BlockValidator(ledger=ledger, limits=limits)
     return before, validator | _writing(client, leaving, facts, ledger, limits, verdict)
 
@@ -140,13 +142,19 @@ def _renames(facts: RequestFacts) -> bool:
 
 
 def _reading(
-    upstream: Dialect, form: Form | None, facts: RequestFacts, ledger: Ledger, limits: Limits
+    upstream: Dialect,
+    form: Form | None,
+    facts: RequestFacts,
+    ledger: Ledger,
+    limits: Limits,
+    freeform: Collection[str],
 ) -> Stage[bytes, Event]:
     """Bytes of an answer to events."""
     decoder = SSEDecoder(limits=limits, sentinels=tuple(upstream.sentinels), ledger=ledger)
     stream = decoder | upstream.normalizer(facts=facts, ledger=ledger, limits=limits)
     read = partial(upstream.read_body, facts=facts, ledger=ledger, limits=limits)
-    whole = BodyReader(read, limits=limits, mend=partial(meant_object, depth=limits.json_depth), ledger=ledger)
+    mend = partial(meant_object, depth=limits.json_depth)
+    whole = BodyReader(read, limits=limits, mend=mend, freeform=freeform, ledger=ledger)
     return AnswerReader(stream, whole) if form is None else stream if form is Form.STREAM else whole
 
 

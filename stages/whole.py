@@ -1,6 +1,6 @@
 """Whole answers go through the same stages as streams: a body becomes events, events become a body."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from attrs import define, evolve, field
@@ -66,6 +66,8 @@ class BodyReader(Stage[bytes, Event]):
     tell: Callable[[bytes, Message], Sequence[Event]] = field(default=plainly, kw_only=True)
     mend: Callable[[str], str | None] | None = field(default=None, kw_only=True)
     """The JSON object that a text means; None if it means none."""
+    freeform: Collection[str] = field(default=(), kw_only=True)
+    """The tools whose input is free text for the client, which is not mended."""
     ledger: Ledger = field(factory=Ledger, kw_only=True)
     ended: bool = field(init=False, default=False)
     _body: bytearray = field(init=False, factory=bytearray)
@@ -100,6 +102,8 @@ class BodyReader(Stage[bytes, Event]):
 
     def _mended(self, content: Content, mend: Callable[[str], str | None]) -> Content:
         if not (isinstance(content, ToolUse) and content.complete and content.kind is ToolKind.FUNCTION):
+            return content
+        if content.name in self.freeform:
             return content
         arguments = Arguments(self.limits)
         arguments.feed(content.arguments)

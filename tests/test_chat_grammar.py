@@ -35,6 +35,7 @@ def counts(prompt: int = 1, completion: int = 2, **members: Any) -> Json:
 ROLE = chunk({"role": "assistant", "content": None})
 HI = chunk({"content": "hi"})
 STOP, TOOLS, LENGTH = chunk({}, "stop"), chunk({}, "tool_calls"), chunk({}, "length")
+OLDER = chunk({}, "function_call")
 DONE = "[DONE]"
 ERROR = {"error": {"message": "boom"}}
 CITED = chunk({"annotations": [{}]})
@@ -42,6 +43,10 @@ CITED = chunk({"annotations": [{}]})
 
 def signed(**members: Any) -> Json:
     return chunk({"reasoning_details": [{"index": 0, **members}]})
+
+
+def older(**members: Any) -> Json:
+    return chunk({"function_call": members})
 
 
 def sse(*items: Any) -> bytes:
@@ -65,6 +70,7 @@ LAWFUL = [
     (ROLE, opens(function={"name": "f", "arguments": '{"x'}), ERROR),
     (ROLE, signed(text="a"), signed(text="b"), signed(signature="s"), CITED, STOP, DONE),
     (ROLE, STOP, counts(prompt_tokens_details={"cached_tokens": 1}, completion_tokens_details=None), DONE),
+    (ROLE, older(name="f", arguments=""), older(arguments="{}"), OLDER, DONE),
 ]
 
 UNLAWFUL: list[tuple[str, str, tuple[Any, ...]]] = [
@@ -123,6 +129,22 @@ UNLAWFUL: list[tuple[str, str, tuple[Any, ...]]] = [
     ),
     ("call", "has a text of arguments", (ROLE, opens(), call(function={"arguments": {}}), TOOLS, DONE)),
     ("call", "has a text of arguments", (ROLE, opens(), call(), TOOLS, DONE)),
+    ("older call", "has a name exactly if it is the first piece", (ROLE, older(arguments="{}"), OLDER, DONE)),
+    (
+        "older call",
+        "has a name exactly if it is the first piece",
+        (ROLE, older(name="f", arguments="{"), older(name="f", arguments="}"), OLDER, DONE),
+    ),
+    ("older call", "has a text of arguments", (ROLE, older(name="f", arguments={}), OLDER, DONE)),
+    ("older call", "has a text of arguments", (ROLE, chunk({"function_call": None}), OLDER, DONE)),
+    ("older call", "is the only one", (ROLE, opens(), older(name="f", arguments="{}"), OLDER, DONE)),
+    ("finish", "is for calls only if there is one", (ROLE, OLDER, DONE)),
+    ("finish", "is for calls if there is one", (ROLE, older(name="f", arguments="{}"), STOP, DONE)),
+    (
+        "end",
+        "finds arguments that are objects, unless they were cut",
+        (ROLE, older(name="f", arguments="{"), OLDER, DONE),
+    ),
     ("finish", "is a known one", (ROLE, chunk({}, "tool_use"), DONE)),
     ("finish", "is for calls only if there is one", (ROLE, TOOLS, DONE)),
     ("finish", "is for calls if there is one", (ROLE, opens(), STOP, DONE)),

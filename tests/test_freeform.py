@@ -41,7 +41,7 @@ def test_blanks_between_its_tokens_are_nothing() -> None:
 
 def test_half_a_character_waits_for_the_other() -> None:
     assert unwrapped('{"input":"\\ud83d', '\\ude00"}') == ["", "\U0001f600", ""]
-    assert unwrapped('{"input":"a\\ud83d"}') == ["a", "\ufffd"]
+    assert unwrapped('{"input":"a\\ud83d"}') == ["a\ufffd", ""]
 
 
 def test_what_stands_behind_the_text_is_nothing() -> None:
@@ -69,8 +69,8 @@ def test_text_behind_an_empty_object_is_not_lost() -> None:
     assert "".join(unwrapped("{}", "x")) == "{}x"
 
 
-def test_an_escape_that_is_none_ends_what_can_be_read() -> None:
-    assert unwrapped('{"input":"a\\x', "b") == ["a", "b", ""]
+def test_what_is_no_escape_is_given_out_as_it_came() -> None:
+    assert unwrapped('{"input":"a\\x', "b") == ["a\\x", "b", ""]
     assert unwrapped('{"input":"a\nb"}') == ["a\nb", ""]
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import anthropic
 import openai
 import pytest
-from attrs import field, frozen
+from attrs import evolve, field, frozen
 
 from examples.gateway.config import Config
 from examples.raw_socket.connection import Connection
@@ -94,6 +94,19 @@ def openai_error(message: str, kind: str, code: str | None = None) -> dict[str, 
 def messages_error(message: str, kind: str) -> dict[str, Any]:
     return {"type": kind, "message": message}
 
+
+SLOW = Row(
+    status=429,
+    said={
+        "": openai_error("slow down", "requests", "rate_limit_exceeded"),
+        "messages": messages_error("slow down", "rate_limit_error"),
+    },
+    told=told(
+        Told(429, "rate_limit_error", "RateLimitError"),
+        Told(429, "rate_limit_error", "RateLimitError", "rate_limit_exceeded"),
+    ),
+    again=True,
+)
 
 ROWS = {
     "invalid request": Row(
@@ -178,18 +191,7 @@ ROWS = {
             Told(413, "invalid_request_error", "APIStatusError", "request_too_large"),
         ),
     ),
-    "rate limit": Row(
-        status=429,
-        said={
-            "": openai_error("slow down", "requests", "rate_limit_exceeded"),
-            "messages": messages_error("slow down", "rate_limit_error"),
-        },
-        told=told(
-            Told(429, "rate_limit_error", "RateLimitError"),
-            Told(429, "rate_limit_error", "RateLimitError", "rate_limit_exceeded"),
-        ),
-        again=True,
-    ),
+    "rate limit": SLOW,
     "quota": Row(
         status=429,
         said={
@@ -256,18 +258,7 @@ ROWS = {
         ),
         again=True,
     ),
-    "an error that says it is none": Row(
-        status=200,
-        said={
-            "": openai_error("slow down", "requests", "rate_limit_exceeded"),
-            "messages": messages_error("slow down", "rate_limit_error"),
-        },
-        told=told(
-            Told(429, "rate_limit_error", "RateLimitError"),
-            Told(429, "rate_limit_error", "RateLimitError", "rate_limit_exceeded"),
-        ),
-        again=True,
-    ),
+    "an error that says it is none": evolve(SLOW, status=200),
 }
 
 

@@ -171,3 +171,15 @@ async def test_an_upstream_of_the_clients_dialect_is_told_which_form_of_it_it_sp
             await client.post(f"{url}/v1/messages", json=asked, headers=told)
         got = {name: server.headers[0][name] for name in told if name in server.headers[0]}
         assert got == ({name: told[name] for name in told if name != "x-api-key"} if script is MESSAGES else {})
+
+
+async def test_a_responses_upstream_is_told_what_codex_says_in_headers_and_no_secret(host: Host) -> None:
+    told = {"x-codex-turn-state": "state", "session-id": "s", "thread-id": "t", "openai-beta": "b"}
+    secret = {"authorization": "Bearer x", "cookie": "c", "x-codex-auth": "a", "chatgpt-account-id": "i"}
+    asked = {"model": "m", "input": "Hi", "messages": [{"role": "user", "content": "Hi"}], "max_tokens": 9}
+    for script in (RESPONSES, CHAT):
+        server = playing(script.hello, script.finish)
+        async with over(host, server, dialect=script.dialect) as url, browser() as client:
+            await client.post(f"{url}/v1/responses", json=asked, headers={**told, **secret})
+        got = {name: server.headers[0][name] for name in (*told, *secret) if name in server.headers[0]}
+        assert got == (told if script is RESPONSES else {})

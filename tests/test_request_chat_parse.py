@@ -102,7 +102,7 @@ def test_calls_without_ids_get_some_that_their_results_take_in_order() -> None:
     )
     assert [turn.parts for turn in request.turns] == [
         (ToolUsePart("call_1_f", "f", {"a": 1}),),
-        (ToolResultPart("call_1_f", (TextPart("r"),)),),
+        (ToolResultPart("call_1_f", (TextPart("r"),), private={"role": "function", "name": "f"}),),
         (ToolUsePart("call_2_g", "g", "{}"),),
         (ToolResultPart("call_2_g", (TextPart("s"),)),),
     ]

@@ -3,35 +3,28 @@
 import pytest
 
 from pipeline.request import (
-    CacheHint,
     Choosing,
     CustomTool,
     DocumentPart,
-    FunctionTool,
     Grammar,
     ImagePart,
-    Inline,
     OutputFormat,
     OutputKind,
     Reasoning,
-    ReasoningPart,
     Remote,
     Request,
     RequestOptions,
     Role,
-    Stored,
     TextPart,
     ToolChoice,
     ToolResultPart,
     Turn,
 )
-from pipeline.turns import ORPHAN, UNANSWERED
 from stages.dialects.chat.request import build
 from stages.dialects.chat.request_tables import WRITE
-from tests.request_rows import check_lost, check_written
+from tests.request_rows import OPENAI_LOST, TOOL, check_lost, check_written
 from tests.request_shapes import AT, CALL, GO, JSON, SCHEMA, assistant, request, user
 
-TOOL = FunctionTool("f", "does f", SCHEMA)
 CUSTOM = CustomTool("apply_patch", "Edits.", Grammar("lark", "start: X"), where="tools[0]")
 
 
@@ -91,34 +84,13 @@ CARRIED: list[tuple[str, Request, JSON]] = [
     ("include_usage", request(stream=True), {"stream_options": {"include_usage": True}}),
 ]
 
-CACHED = CacheHint(where="messages[0].content[0].cache_control")
-
 # row of the table: (the request, where the loss is named)
 LOST: list[tuple[str, Request, str]] = [
+    *OPENAI_LOST,
     ("service_tier above fast", request(service_tier="ultrafast"), "service_tier"),
-    ("turns.none", request(user(ReasoningPart("r")), paths={"turns": "messages"}), "messages"),
-    ("max_tokens below zero", request(max_tokens=-1), "max_tokens"),
-    ("top_k below one", request(top_k=-1), "top_k"),
-    ("max_tokens above the most", request(max_tokens=100), "max_tokens"),
-    ("reasoning off", request(reasoning=Reasoning(False)), "reasoning"),
-    ("sampling", request(top_p=0.5), "top_p"),
-    ("max_tokens of zero", request(max_tokens=0), "max_tokens"),
     ("stop beyond four", request(stop=tuple("abcde"), paths={"stop": "stop_sequences"}), "stop_sequences"),
-    ("top_k", request(top_k=5), "top_k"),
-    ("choices", request(choices=2, paths={"choices": "n"}), "n"),
     ("reasoning.summary", request(reasoning=Reasoning(summary="auto"), paths={"reasoning": "thinking"}), "thinking"),
-    ("cache", request(cache=CacheHint()), "cache"),
-    ("part cache", request(user(TextPart("t", cache=CACHED))), CACHED.where),
-    ("part reasoning", request(assistant(TextPart("t"), ReasoningPart("r", "sig", where=AT)), GO), AT),
-    ("part image stored", request(user(ImagePart(Stored("file-1"), where=AT))), AT),
-    ("part document stored", request(user(DocumentPart(Stored("file-1"), where=AT))), AT),
     ("part document by url", request(user(DocumentPart(Remote("http://x"), where=AT))), AT),
-    ("part document text", request(user(DocumentPart("words", where=AT))), AT),
-    (
-        "part document citations",
-        request(user(DocumentPart(Inline("application/pdf", "QQ=="), citations=True, where=AT))),
-        f"{AT}.citations",
-    ),
     (
         "part image in a result",
         request(
@@ -126,26 +98,12 @@ LOST: list[tuple[str, Request, str]] = [
         ),
         "messages[1].content[0]",
     ),
-    ("part out of place", request(assistant(ImagePart(Remote("http://x"), where=AT)), GO), AT),
-    (
-        "part is_error",
-        request(assistant(CALL), user(ToolResultPart("1", (TextPart("no"),), True, where="r"))),
-        "r.is_error",
-    ),
     (
         "turns.later instructions",
         request(GO, Turn(Role.SYSTEM, (TextPart("now"),), where="messages[1]")),
         "messages[1]",
     ),
-    ("turns.prefill", request(GO, assistant(TextPart("It is"))), "messages[0]"),
-    (UNANSWERED, request(assistant(CALL), GO), AT),
-    (ORPHAN, request(user(ToolResultPart("9", (), where=AT))), AT),
     ("tool grammar", request(tools=(CUSTOM,)), "tools[0]"),
-    (
-        "tool_choice hosted",
-        request(tools=(TOOL,), tool_choice=ToolChoice(Choosing.ONE, "web_search")),
-        "tool_choice",
-    ),
 ]
 
 

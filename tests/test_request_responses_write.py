@@ -5,33 +5,22 @@ from attrs import evolve
 
 from pipeline.request import (
     AudioPart,
-    CacheHint,
     Choosing,
-    DocumentPart,
-    FunctionTool,
-    ImagePart,
-    Inline,
     OutputFormat,
     OutputKind,
     Reasoning,
-    ReasoningPart,
-    Remote,
     Request,
     RequestOptions,
     Role,
-    Stored,
     TextPart,
     ToolChoice,
-    ToolResultPart,
     Turn,
 )
-from pipeline.turns import ORPHAN, UNANSWERED
 from stages.dialects.responses.request import build
 from stages.dialects.responses.request_tables import WRITE
-from tests.request_rows import check_lost, check_written
-from tests.request_shapes import AT, CALL, GO, JSON, SCHEMA, assistant, request, user
+from tests.request_rows import OPENAI_LOST, TOOL, check_lost, check_written
+from tests.request_shapes import AT, GO, JSON, SCHEMA, request, user
 
-TOOL = FunctionTool("f", "does f", SCHEMA)
 GO_ITEM = {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "go"}]}
 
 
@@ -78,48 +67,17 @@ CARRIED: list[tuple[str, Request, JSON]] = [
     ("stream", request(stream=True), {"stream": True}),
 ]
 
-CACHED = CacheHint(where="messages[0].content[0].cache_control")
-
 # row of the table: (the request, where the loss is named)
 LOST: list[tuple[str, Request, str]] = [
+    *OPENAI_LOST,
     ("turns.name", request(evolve(GO, name="me", where="messages[0]")), "messages[0].name"),
-    ("turns.none", request(user(ReasoningPart("r")), paths={"turns": "messages"}), "messages"),
-    ("max_tokens below zero", request(max_tokens=-1), "max_tokens"),
-    ("top_k below one", request(top_k=-1), "top_k"),
-    ("max_tokens above the most", request(max_tokens=100), "max_tokens"),
-    ("reasoning off", request(reasoning=Reasoning(False)), "reasoning"),
-    ("sampling", request(top_p=0.5), "top_p"),
-    ("max_tokens of zero", request(max_tokens=0), "max_tokens"),
     ("max_tokens below sixteen", request(max_tokens=1), "max_tokens"),
     ("stop", request(stop=("a",), paths={"stop": "stop_sequences"}), "stop_sequences"),
-    ("top_k", request(top_k=5), "top_k"),
     ("seed", request(seed=5), "seed"),
     ("frequency_penalty", request(frequency_penalty=1), "frequency_penalty"),
     ("presence_penalty", request(presence_penalty=1), "presence_penalty"),
     ("logit_bias", request(logit_bias={}), "logit_bias"),
-    ("choices", request(choices=2, paths={"choices": "n"}), "n"),
-    ("cache", request(cache=CacheHint()), "cache"),
-    ("part cache", request(user(TextPart("t", cache=CACHED))), CACHED.where),
-    ("part reasoning", request(assistant(TextPart("t"), ReasoningPart("r", "sig", where=AT)), GO), AT),
-    ("part image stored", request(user(ImagePart(Stored("file-1"), where=AT))), AT),
-    ("part document stored", request(user(DocumentPart(Stored("file-1"), where=AT))), AT),
-    ("part document text", request(user(DocumentPart("words", where=AT))), AT),
-    (
-        "part document citations",
-        request(user(DocumentPart(Inline("application/pdf", "QQ=="), citations=True, where=AT))),
-        f"{AT}.citations",
-    ),
     ("part audio", request(user(AudioPart("QQ==", "wav", where=AT))), AT),
-    ("part out of place", request(assistant(ImagePart(Remote("http://x"), where=AT)), GO), AT),
-    (
-        "part is_error",
-        request(assistant(CALL), user(ToolResultPart("1", (TextPart("no"),), True, where="r"))),
-        "r.is_error",
-    ),
-    ("turns.prefill", request(GO, assistant(TextPart("It is"))), "messages[0]"),
-    (UNANSWERED, request(assistant(CALL), GO), AT),
-    (ORPHAN, request(user(ToolResultPart("9", (), where=AT))), AT),
-    ("tool_choice hosted", request(tools=(TOOL,), tool_choice=ToolChoice(Choosing.ONE, "web_search")), "tool_choice"),
 ]
 
 

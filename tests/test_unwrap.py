@@ -41,11 +41,19 @@ def test_a_wrapped_call_is_freeform_again_step_by_step() -> None:
     assert steps == [[OPENED], [args(3, "ab")], [args(3, "c\n")], [args(3, "d")], [], [stop(3)]]
 
 
-@pytest.mark.parametrize("name", ["other", "free", "invented"])
-def test_other_calls_go_on_as_they_came(name: str) -> None:
-    events: list[Event] = [start(3, ToolUseBlock("i", name)), args(3, '{"input":"a"}'), stop(3)]
+@pytest.mark.parametrize(
+    "block", [ToolUseBlock("i", "other"), ToolUseBlock("i", "invented"), ToolUseBlock("i", "free", ToolKind.CUSTOM)]
+)
+def test_other_calls_go_on_as_they_came(block: ToolUseBlock) -> None:
+    events: list[Event] = [start(3, block), args(3, '{"input":"a"}'), stop(3)]
     assert play(unwrapper(), *events) == [[event] for event in events]
     assert play(unwrapper(), events) == [events]
+
+
+def test_a_freeform_tool_that_the_upstream_calls_as_a_function_is_freeform_too() -> None:
+    came: list[Event] = [start(3, ToolUseBlock("i", "free")), args(3, '{"input":"a"}'), stop(3)]
+    opened = start(3, ToolUseBlock("i", "free", ToolKind.CUSTOM))
+    assert play(unwrapper(), *came) == [[opened], [args(3, "a")], [stop(3)]]
 
 
 def test_a_read_without_a_call_goes_on_as_it_came() -> None:
@@ -105,15 +113,22 @@ def test_an_escape_that_the_limit_cut_is_nothing() -> None:
 # What is not one string
 
 
+def taken(*fragments: str) -> tuple[str, bool]:
+    """All that is written, and whether it is recorded that the arguments are the input itself."""
+    stage = unwrapper()
+    _, *steps = play(stage, OPEN, *(args(3, fragment) for fragment in fragments), stop(3))
+    text = "".join(event.text for made in steps for event in made if isinstance(event, ArgumentsDelta))
+    return text, [entry.reason for entry in stage.ledger] == ["they are no object that holds it"]
+
+
 @pytest.mark.parametrize(
     "arguments",
     [
-        "",
-        "{}",
         "7",
-        "[1]",
-        "text",
-        '"text"',
+        "null",
+        "[1].map(String)",
+        "*** Begin Patch\n+a",
+        "{ let x = 1 }",
         '{"in',
         '{"input',
         '{"input":7}',
@@ -121,13 +136,31 @@ def test_an_escape_that_the_limit_cut_is_nothing() -> None:
         '{"input":["a"]}',
         '{"patch":"a"}',
         '{"patch":"a","input":"b"}',
+        '{"inputs":"b"}',
         '{"' + "x" * 200 + '":"a"}',
+        '{"\\u0070atch":"a"}',
+        '"a" + "b"',
+        "{}; go()",
     ],
 )
-def test_what_is_not_one_string_is_given_as_it_was_written(arguments: str) -> None:
-    assert pieces(arguments)[0] == ""
-    assert whole(arguments) == arguments
-    assert whole(*arguments) == arguments
+def test_what_is_not_one_string_is_the_input_as_it_was_written(arguments: str) -> None:
+    assert taken(arguments) == taken(*arguments) == (arguments, True)
+
+
+@pytest.mark.parametrize("arguments", ['"a\\nb"', ' "a\\nb" ', json.dumps('{"input": "a\\nb"}'), json.dumps("a\nb")])
+def test_a_string_is_what_it_says(arguments: str) -> None:
+    assert taken(arguments) == taken(*arguments) == ("a\nb", True)
+
+
+@pytest.mark.parametrize("arguments", ["", " ", "{}", " { } "])
+def test_no_input_is_an_empty_one(arguments: str) -> None:
+    assert taken(arguments) == taken(*arguments) == ("", False)
+
+
+def test_bare_text_is_written_as_it_comes_once_it_can_be_nothing_else() -> None:
+    assert pieces("*** ", "Begin", " Patch") == ["*** ", "Begin", " Patch", ""]
+    assert pieces(" ", "{", " let", " x }") == ["", "", " { let", " x }", ""]
+    assert pieces('{"', "pat", 'ch":1}') == ["", '{"pat', 'ch":1}', ""]
 
 
 @pytest.mark.parametrize(
@@ -172,9 +205,9 @@ def test_arguments_nested_too_deeply_are_given_as_they_came() -> None:
 
 def test_what_is_kept_is_counted_and_let_go_at_its_bound() -> None:
     stage = unwrapper(Limits(held_bytes=10))
-    play(stage, OPEN, args(3, '{"é":1,'))
-    assert stage.held == 8
-    assert play(stage, args(3, "abc"), args(3, "d"), stop(3)) == [[args(3, '{"é":1,abc')], [args(3, "d")], [stop(3)]]
+    play(stage, OPEN, args(3, '"é",'))
+    assert stage.held == 5
+    assert play(stage, args(3, "abcdef"), args(3, "g"), stop(3)) == [[args(3, '"é",abcdef')], [args(3, "g")], [stop(3)]]
     assert stage.held == 0
 
 
@@ -182,11 +215,11 @@ def test_what_is_kept_is_counted_and_let_go_at_its_bound() -> None:
 
 
 def test_what_is_kept_goes_out_before_an_error() -> None:
-    assert play(unwrapper(), OPEN, [args(3, '{"x"'), BOOM])[1] == [args(3, '{"x"'), BOOM]
+    assert play(unwrapper(), OPEN, [args(3, '{"i'), BOOM])[1] == [args(3, '{"i'), BOOM]
     stage = unwrapper()
-    assert play(stage, OPEN, args(3, '{"x"'), EOF(BOOM))[2] == [args(3, '{"x"'), BOOM]
+    assert play(stage, OPEN, args(3, '{"i'), EOF(BOOM))[2] == [args(3, '{"i'), BOOM]
     assert stage.ended
-    assert play(unwrapper(), OPEN, args(3, '{"x"'), EOF)[2] == [args(3, '{"x"')]
+    assert play(unwrapper(), OPEN, args(3, '{"i'), EOF)[2] == [args(3, '{"i')]
 
 
 def test_the_rules_of_every_stage_are_kept() -> None:

@@ -1,6 +1,7 @@
 """What stands behind each path. A host treats all of it alike: it sends up what is to be asked, else it answers."""
 
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Collection, Mapping
 from urllib.parse import unquote
 
 from attrs import evolve, field, frozen
@@ -17,7 +18,7 @@ from pipeline.ledger import Ledger
 from pipeline.limits import Limits
 from pipeline.members import read_body
 from pipeline.outcome import Verdict
-from pipeline.reply import JSON_HEADERS, JSON_TYPE, Head, Refusal, refused
+from pipeline.reply import JSON_HEADERS, JSON_TYPE, NAME, VALUE, Head, Refusal, refused
 from pipeline.route import AnyChain, Exchange, Recipe, Route, UpstreamRequest
 from pipeline.stage import cause_of
 from stages.recipe import default_chain
@@ -33,8 +34,8 @@ ALL_MODELS = {"messages": "models?limit=1000"}
 """Where an upstream has the list of its models, if it gives only some of it unasked."""
 SIGNS = ("anthropic-version", "x-api-key")
 """Headers that tell a Messages client where the path does not."""
-VERSIONS = ("anthropic-version", "anthropic-beta", "openai-beta")
-"""The headers by which a client says which form of its dialect it speaks: an upstream of the same one is told."""
+SECRET = re.compile("auth|cookie|key|secret|token")
+"""What a header that holds credentials may be named: the host has its own."""
 UPGRADE_REQUIRED = 426
 """What makes Codex go on without a websocket."""
 UNSUPPORTED = 415
@@ -42,6 +43,17 @@ UNSUPPORTED = 415
 WHOLE = RequestFacts(stream=False)
 COUNTED = {**JSON_HEADERS, "x-streamweir-estimate": "characters"}
 """The headers of a count of tokens: nobody was asked, it is an estimate by the number of characters."""
+
+
+def passed_up(headers: Mapping[str, str], known: Collection[str]) -> dict[str, str]:
+    """What an upstream of the client's dialect is told of its headers: those `known`, and none that is a secret."""
+    begun = tuple(name for name in known if name.endswith("-"))
+    return {
+        name: value
+        for name, value in headers.items()
+        if name in known or (begun and name.startswith(begun) and NAME.fullmatch(name) and not SECRET.search(name))
+        if VALUE.fullmatch(value)
+    }
 
 
 def _in_lower_case(headers: Mapping[str, str]) -> dict[str, str]:
@@ -138,11 +150,11 @@ class Gateway:
         return self.routes[asked.client]
 
     def _generate(self, asked: Asked) -> Exchange:
-        """What every dialect is there for. An upstream that speaks the client's is told which form of it."""
+        """What every dialect is there for. An upstream of the client's dialect is told its headers too."""
         route = self._route(asked)
         exchange = route.open(asked.body)
         if isinstance(exchange.request, UpstreamRequest) and route.client.name == route.upstream.name:
-            told = {name: asked.headers[name] for name in VERSIONS if name in asked.headers}
+            told = passed_up(asked.headers, route.client.tells)
             exchange.request = evolve(exchange.request, headers={**exchange.request.headers, **told})
         return exchange
 

@@ -1,11 +1,11 @@
 """One block at a time: what arrives interleaved leaves in order, and no tool call is ever split."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from attrs import define, field
 
-from pipeline.arguments import Arguments
+from pipeline.arguments import Arguments, FreeformArguments
 from pipeline.errors import ErrorKind, LimitExceeded, PipelineError, StageError, UpstreamError
 from pipeline.events import (
     CUTTING,
@@ -47,6 +47,8 @@ class InterleaveBuffer(Stage[Event, Event]):
     is recorded.
     """
 
+    freeform: Collection[str] = field(default=(), kw_only=True)
+    """The tools whose input is free text for the client: a function's call of one may bring that text itself."""
     ledger: Ledger = field(factory=Ledger, kw_only=True)
     limits: Limits = field(default=DEFAULT_LIMITS, kw_only=True)
     held: int = field(init=False, default=0)
@@ -91,9 +93,10 @@ class InterleaveBuffer(Stage[Event, Event]):
         self._bound(len(self._live))
         self._live[event.index] = block
         if not splits(block):
-            call = isinstance(block, ToolUseBlock) and block.kind is ToolKind.FUNCTION
-            arguments, shut = Arguments(self.limits) if call else None, not isinstance(block, ReasoningBlock)
-            self._append(Piece(block, event.index, arguments=arguments, shut=shut))
+            piece = Piece(block, event.index, shut=not isinstance(block, ReasoningBlock))
+            if isinstance(block, ToolUseBlock) and block.kind is ToolKind.FUNCTION:
+                piece.arguments = (FreeformArguments if block.name in self.freeform else Arguments)(self.limits)
+            self._append(piece)
             self._advance(out)
 
     def _content(self, event: TextDelta | RefusalDelta | ReasoningDelta, out: list[Event]) -> None:

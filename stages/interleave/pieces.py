@@ -5,7 +5,7 @@ from enum import Enum, auto
 
 from attrs import define, field
 
-from pipeline.arguments import Arguments
+from pipeline.arguments import Arguments, FreeformArguments
 from pipeline.events import (
     AnnotationDelta,
     Block,
@@ -58,7 +58,7 @@ class Piece:
     source: int
     """The index of the block of the input that it is of."""
     phase: Phase = WAITING
-    arguments: Arguments | None = None
+    arguments: Arguments | FreeformArguments | None = None
     splits: bool = False
     """It may be ended and go on in another piece."""
     index: int = -1

@@ -18,7 +18,7 @@ from pipeline.toolnames import BuiltRequest, RequestMap
 from stages.dialects.chat import body, errors, forms, request
 from stages.dialects.chat.encode import ChatEncoder
 from stages.dialects.chat.normalize import DONE, ChatNormalizer
-from stages.dialects.chat.offered import callable_tools, offered_tools, wants_usage
+from stages.dialects.chat.offered import callable_tools, is_older, offered_tools, wants_usage
 from stages.dialects.chat.returned import ChatReturner
 
 
@@ -30,6 +30,7 @@ class Chat:
     path: str = "chat/completions"
     sentinels: tuple[bytes, ...] = (DONE,)
     told: tuple[str, ...] = ("openai-organization", "openai-processing-ms", "openai-version")
+    tells: tuple[str, ...] = ("openai-beta",)
 
     def facts(self, request: Mapping[str, Any]) -> RequestFacts:
         """What a client's request body says that the answer's stages need; what is odd in it counts as absent."""
@@ -38,6 +39,7 @@ class Chat:
             model=model if isinstance(model, str) else "",
             stream=request.get("stream") is True,
             include_usage=wants_usage(request),
+            one_call=is_older(request),
             map=RequestMap(tools=offered_tools(request)),
             tools=callable_tools(request),
         )

@@ -38,6 +38,7 @@ from stages.dialects.chat.patch import (
     patched_texts,
     spot_of,
 )
+from stages.dialects.chat.stops import ONE_CALL
 from stages.dialects.chat.usage import usage_object
 
 
@@ -95,14 +96,14 @@ def patch(change: Change, *, facts: RequestFacts, ledger: Ledger) -> Json:
     was, now, message = change.was, change.now, dict(spot.delta)
     respoken = patched_texts(message, change.made, change.events)
     message |= {name: None for name in SPOKEN if message.get(name) in ("", []) and spot.delta.get(name)}
-    _patch_calls(message, change, facts)
+    _patch_calls(message, change, facts, ledger)
     _note_order(now, ledger)
     for content, place in zip(now.content, change.places, strict=True):
         if place is None and isinstance(content, RedactedReasoning | ServerItem):
             ledger.record("chat.body", type(content).__name__, "dropped", "Chat cannot show it here")
     beside = spot.silence(respoken)
     if now.stop_reason is not None and now.stop_reason is not was.stop_reason:
-        beside["finish_reason"] = finish_word(now.stop_reason)
+        beside["finish_reason"] = finish_word(now.stop_reason, older=facts.one_call)
     told = {**said, **spot.holding(message, **beside)}
     told |= {name: new for name, old, new in (("id", was.id, now.id), ("model", was.model, now.model)) if new != old}
     if now.usage is not None and now.usage != was.usage:
@@ -111,7 +112,7 @@ def patch(change: Change, *, facts: RequestFacts, ledger: Ledger) -> Json:
     return told
 
 
-def _patch_calls(message: Json, change: Change, facts: RequestFacts) -> None:
+def _patch_calls(message: Json, change: Change, facts: RequestFacts, ledger: Ledger) -> None:
     """Write into a message what is left of its calls, and those that are new; a call in the old form keeps it."""
     came = {at: call for at, call in enumerate(change.was.content) if isinstance(call, ToolUse)}
     entries = entries_in(message)
@@ -124,6 +125,12 @@ def _patch_calls(message: Json, change: Change, facts: RequestFacts) -> None:
             else:
                 told.append(patched_entry(theirs[place], _told(came[place]), _told(call)))
     if told == entries:
+        return
+    if facts.one_call and not message.get("tool_calls"):
+        message.pop("function_call", None)
+        message.update(*({"function_call": one["function"]} for one in told[:1]))
+        if told[1:]:
+            ledger.record("chat.body", "tool use", "dropped", ONE_CALL)
         return
     if not message.get("tool_calls") and message.get("function_call"):
         del message["function_call"]

@@ -50,7 +50,7 @@ from stages.dialects.chat.content import JOINT
 from stages.dialects.chat.errors import error_body
 from stages.dialects.chat.normalize import DONE
 from stages.dialects.chat.notes import Notes
-from stages.dialects.chat.stops import FINISH, UNSAID
+from stages.dialects.chat.stops import FINISH, ONE_CALL, UNSAID
 from stages.dialects.chat.usage import usage_object
 
 STAGE: Final = "ChatEncoder"
@@ -78,6 +78,8 @@ class _Open:
     """What makes freeform text of the function's arguments that it came as, or the other way round."""
     kind: ToolKind = ToolKind.FUNCTION
     """What the client is told that a call is."""
+    around: tuple[bytes, bytes] = (b"", b"")
+    """What stands round a piece of a call's arguments."""
     spoken: bool = False
     base: int = 0
     """Where its text begins in the message's."""
@@ -187,11 +189,21 @@ class ChatEncoder(Encoder):
 
     def _call(self, block: ToolUseBlock, opened: _Open, out: list[Frame]) -> None:
         """A call begins: all that tells it from others, once."""
+        if self.facts.one_call and self._calls:
+            self.ledger.record(STAGE, "tool use", "dropped", ONE_CALL)
+            return
         opened.place, opened.kind = self._calls, self._kind_of(block)
         self._calls += 1
         if opened.kind is not block.kind:
             opened.form = Unwrapped() if opened.kind is ToolKind.CUSTOM else Wrapped()
-        text = "input" if opened.kind is ToolKind.CUSTOM else "arguments"
+        if self.facts.one_call:
+            opened.around = b'{"function_call":{"arguments":', b"}}"
+            self._write({"function_call": {"name": block.name, "arguments": ""}}, out)
+            return
+        custom = opened.kind is ToolKind.CUSTOM
+        words = b'"custom":{"input":' if custom else b'"function":{"arguments":'
+        opened.around = b'{"tool_calls":[{"index":%d,' % opened.place + words, b"}}]}"
+        text = "input" if custom else "arguments"
         names = {"id": block.id, "type": opened.kind.value, opened.kind.value: {"name": block.name, text: ""}}
         self._write({"tool_calls": [{"index": opened.place, **names}]}, out)
 
@@ -240,12 +252,12 @@ class ChatEncoder(Encoder):
 
     def _arguments(self, event: ArgumentsDelta, out: list[Frame]) -> None:
         opened = self._block(event)
-        if not isinstance(opened.block, ToolUseBlock):
+        if not isinstance(opened.block, ToolUseBlock) or opened.place < 0:
             return
         text = event.text if opened.form is None else opened.form.feed(event.text)
         if text:
             opened.spoken = True
-            self._write_plain(event, text, *_round(opened), out)
+            self._write_plain(event, text, *opened.around, out)
         if opened.form is not None:
             self._plain = None
 
@@ -283,11 +295,13 @@ class ChatEncoder(Encoder):
             for page in opened.pages:
                 page["end_index"] = self._chars
             return
+        if opened.place < 0:
+            return
         rest = "" if opened.form is None else opened.form.close(event.complete)
         if event.complete and opened.kind is ToolKind.FUNCTION and not opened.spoken:
             rest = rest or "{}"
         if rest:
-            begins, ends = _round(opened)
+            begins, ends = opened.around
             out.append(Frame(self._head + begins + dumps(rest) + ends + TAIL))
         self._called = self._called or event.complete
 
@@ -315,7 +329,8 @@ class ChatEncoder(Encoder):
         """The finish reason: tool calls are claimed exactly if a whole one was written and nothing cut it short."""
         if reason is StopReason.REFUSAL and self._refused and not self._calls:
             return b"stop"
-        return FINISH.get(reason, b"tool_calls" if self._called else b"stop")
+        calls = b"function_call" if self.facts.one_call else b"tool_calls"
+        return FINISH.get(reason, calls if self._called else b"stop")
 
     def _error(self, event: StreamError, out: list[Frame]) -> None:
         self.ended = True
@@ -333,13 +348,6 @@ def completion_id(name: str) -> str:
         return name
     digest = hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:32] if name else secrets.token_hex(16)
     return f"chatcmpl-{digest}"
-
-
-def _round(opened: _Open) -> tuple[bytes, bytes]:
-    """What stands round a piece of a call's arguments."""
-    custom = opened.kind is ToolKind.CUSTOM
-    words = b'"custom":{"input":' if custom else b'"function":{"arguments":'
-    return b'{"tool_calls":[{"index":%d,' % opened.place + words, b"}}]}"
 
 
 _STEPS: dict[type[Event], Callable[[ChatEncoder, Any, list[Frame]], None]] = {  # each takes the class it stands at

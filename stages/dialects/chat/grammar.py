@@ -18,7 +18,8 @@ AI: Final = "ai 7.0, @ai-sdk/openai"
 COUNTS: Final = "OpenAI API reference, The chat completion object, usage"
 CALLS: Final = "OpenAI API reference, Function calling, Streaming"
 
-FINISHES: Final = ("stop", "length", "tool_calls", "content_filter")
+CALLING: Final = ("tool_calls", "function_call")
+FINISHES: Final = ("stop", "length", "content_filter", *CALLING)
 CUTTING: Final = ("length", "content_filter")
 """Behind these a call's arguments may be cut."""
 JOINED: Final = frozenset({"index", "type", "text"})
@@ -41,6 +42,8 @@ class ChatReading(Reading):
     role: bool = field(init=False, default=False)
     finish: Any = field(init=False, default=None)
     calls: list[_Call] = field(init=False, factory=list)
+    older: _Call | None = field(init=False, default=None)
+    """The one call that the deprecated words tell of."""
     ids: set[str] = field(init=False, factory=set)
     usages: int = field(init=False, default=0)
     noted: bool = field(init=False, default=False)
@@ -84,6 +87,10 @@ class ChatReading(Reading):
         yield "delta", delta
         self.role = self.role or "role" in delta
         self.noted = self.noted or "annotations" in delta
+        if "function_call" in delta:
+            yield "older call", delta["function_call"]
+            self.older = self.older or _Call("function")
+            self.older.text += str(get(delta["function_call"], "arguments"))
         for name, part in (("detail", "reasoning_details"), ("call", "tool_calls")):
             for one in delta.get(part) or () if isinstance(delta.get(part), list) else ():
                 yield name, one
@@ -181,7 +188,12 @@ def _no_sum(usage: Any, seen: Seen) -> bool:
 
 def _no_arguments(_: object, seen: Seen) -> bool:
     unfinished = seen.ended == "error" or seen.finish in CUTTING
-    return not unfinished and any(call.kind == "function" and not is_object(call.text) for call in seen.calls)
+    calls = [*seen.calls, *filter(None, [seen.older])]
+    return not unfinished and any(call.kind == "function" and not is_object(call.text) for call in calls)
+
+
+def _no_call(finish: Any, seen: Seen) -> bool:
+    return finish in CALLING and not (seen.older if finish == "function_call" else seen.calls)
 
 
 RULES: Final = (
@@ -282,15 +294,32 @@ RULES: Final = (
         f"{AI}: it validates it",
         lambda call, seen: seen.goes_on(call) and not isinstance(seen.text_of(call), str),
     ),
+    Rule(
+        "older call",
+        "has a name exactly if it is the first piece",
+        f"{PY}: it joins names",
+        lambda call, seen: is_word(get(call, "name")) is (seen.older is not None),
+    ),
+    Rule(
+        "older call",
+        "has a text of arguments",
+        CHUNK,
+        lambda call, _: not isinstance(get(call, "arguments"), str),
+    ),
+    Rule("older call", "is the only one", CHUNK, lambda _, seen: seen.calls, own=True),
     Rule("finish", "is a known one", AI, lambda finish, _: finish not in FINISHES),
     Rule(
         "finish",
         "is for calls only if there is one",
         CHUNK,
-        lambda finish, seen: finish == "tool_calls" and not seen.calls,
+        _no_call,
     ),
     Rule(
-        "finish", "is for calls if there is one", CHUNK, lambda finish, seen: finish == "stop" and seen.calls, own=True
+        "finish",
+        "is for calls if there is one",
+        CHUNK,
+        lambda finish, seen: finish == "stop" and (seen.calls or seen.older),
+        own=True,
     ),
     Rule("usage", "comes once", PY, lambda _, seen: seen.usages, own=True),
     Rule("usage", "comes behind the finish", CHUNK, lambda _, seen: seen.finish is None, own=True),

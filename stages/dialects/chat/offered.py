@@ -28,6 +28,11 @@ def callable_tools(request: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
     return {name: schema if isinstance(schema, Mapping) else {} for name, schema in found.items()}
 
 
+def is_older(request: Mapping[str, Any]) -> bool:
+    """Whether the client offers its tools in the deprecated words alone, and so reads calls in no others."""
+    return bool(_objects(request.get("functions"))) and not request.get("tools")
+
+
 def wants_usage(request: Mapping[str, Any]) -> bool:
     """Whether the client asked for token counts at the end of a stream."""
     options = request.get("stream_options")

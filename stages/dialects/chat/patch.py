@@ -88,6 +88,8 @@ class NewCall:
     """What its arguments are."""
     kind: ToolKind = ToolKind.FUNCTION
     """What the client is told that it is."""
+    older: bool = False
+    """It is told in the deprecated words, which know one call and no id."""
     _form: Unwrapped | Wrapped | None = field(init=False)
     _spoken: bool = field(init=False, default=False)
 
@@ -116,6 +118,8 @@ class NewCall:
         return self._entry({self.kind.value: {WORDS[self.kind]: rest}}) if rest else None
 
     def _entry(self, members: Json) -> Json:
+        if self.older:
+            return {"function_call": members["function"]}
         return {"tool_calls": [{"index": self.place, **members}]}
 
 
@@ -214,9 +218,10 @@ def declared(block: ToolUseBlock, facts: RequestFacts) -> ToolKind:
     return next((tool.kind for tool in tools if tool.name == block.name), block.kind)
 
 
-def finish_word(reason: StopReason) -> str:
-    """The finish reason of a stop reason."""
-    return FINISH.get(reason, b"tool_calls" if reason is StopReason.TOOL_USE else b"stop").decode()
+def finish_word(reason: StopReason, *, older: bool = False) -> str:
+    """The finish reason of a stop reason; `older`: in the deprecated words."""
+    calls = b"function_call" if older else b"tool_calls"
+    return FINISH.get(reason, calls if reason is StopReason.TOOL_USE else b"stop").decode()
 
 
 def means(finish: str, reason: StopReason) -> bool:

@@ -89,7 +89,9 @@ class _Builder(Builder):
                 messages.append({"role": "user", "content": SOMETHING})
             if not self.native and messages[-1]["role"] == "assistant":
                 self.ladder.lose("turns.prefill", turns[-1].where)
-        if tools:
+        if tools and self.native and request.path("tools") == "functions":
+            body["functions"] = [tool["function"] for tool in tools]
+        elif tools:
             body["tools"] = tools
         if tools or self.native:
             self._choice(body)
@@ -184,8 +186,8 @@ class _Builder(Builder):
         name = self.names.name(choice.namespace, choice.name)
         if choice.payload is None and name in offered:
             return _named(name, offered[name])
-        if self.native and choice.payload is not None:
-            return choice.payload
+        if self.native:
+            return choice.payload or _named(name, OfferedTool(name, kind=choice.kind))
         self._lose("tool_choice", "tool_choice hosted")
         return None
 

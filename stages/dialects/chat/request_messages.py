@@ -35,6 +35,8 @@ from pipeline.turns import ERROR_PREFIX, contiguous, document_text, instruction,
 JSON = dict[str, Any]
 
 _CALLS, _PROOF = "tool_calls", "extra_content"
+_OLDER = ".function_call"
+"""Where a call in the older words stands: the last of its message."""
 
 
 @frozen
@@ -56,6 +58,7 @@ class MessageWriter:
                 for message in self._instructions(turn, began):
                     if not began and out and not self._apart:
                         out[0]["content"] += f"\n\n{message['content']}"
+                        self.ladder.leave(turn.where, turn.extras)
                     else:
                         out.append(message)
                 continue
@@ -114,6 +117,8 @@ class MessageWriter:
         call = self.ids.id(result.id)
         if self.native and not result.is_error:
             content = _content(list(self._parts(result.parts)))
+            if "role" in result.private:  # in the older words, which have no ids
+                return self.own(result, {"content": content}), files
             return self.own(result, {"role": "tool", "tool_call_id": call, "content": content}), files
         for part in self._parts(result.parts):
             if part["type"] == "text":
@@ -200,11 +205,13 @@ class MessageWriter:
         sealed = self.is_sealed(turn)
         for part in turn.parts:
             self._other(part, message, sealed)
+        if self.native and any(isinstance(part, ToolUsePart) and part.where.endswith(_OLDER) for part in turn.parts):
+            message["function_call"] = calls.pop()["function"]
         if calls:
             message["tool_calls"] = calls
         if refusals:
             message["refusal"] = "\n\n".join(refusals)
-        if calls or refusals or message["content"] is not None or self.native:
+        if "function_call" in message or calls or refusals or message["content"] is not None or self.native:
             yield self.own(evolve(turn, private={}) if sealed else turn, message)
 
     def _text(self, turn: Turn) -> str | list[JSON]:

@@ -27,6 +27,7 @@ from pipeline.request import (
     Tool,
     ToolChoice,
 )
+from stages.dialects.chat.offered import is_older
 from stages.dialects.chat.request_tables import KNOWN, NAME, READ, REASONING, TOP_OWN
 from stages.dialects.chat.request_turns import TurnReader
 
@@ -51,6 +52,7 @@ def parse(body: Mapping[str, Any], *, ledger: Ledger, limits: Limits = DEFAULT_L
         raise ClientError.about("messages", "is required, and not empty")
     at = next((at for at, turn in enumerate(turns) if turn.role not in INSTRUCTING), len(turns))
     options = members.object("stream_options")
+    reading.others(options, "include_usage", "include_obfuscation")
     bound = "max_completion_tokens" if members.has("max_completion_tokens") else "max_tokens"
     request = Request(
         dialect=NAME,
@@ -59,7 +61,7 @@ def parse(body: Mapping[str, Any], *, ledger: Ledger, limits: Limits = DEFAULT_L
         turns=tuple(turns[at:]),
         tools=_tools(members, reading),
         tool_choice=_tool_choice(members, reading),
-        parallel=members.flag("parallel_tool_calls"),
+        parallel=False if is_older(body) else members.flag("parallel_tool_calls"),
         max_tokens=members.integer(bound),
         stop=_stop(members),
         temperature=members.number("temperature"),
@@ -71,7 +73,7 @@ def parse(body: Mapping[str, Any], *, ledger: Ledger, limits: Limits = DEFAULT_L
         logit_bias=None if (bias := members.object("logit_bias")) is None else bias.value,
         choices=members.integer("n"),
         logprobs=_logprobs(members),
-        reasoning=_reasoning(members),
+        reasoning=_reasoning(members, reading),
         output=_output(members, reading),
         verbosity=members.text("verbosity") or None,
         metadata=None if (metadata := members.object("metadata")) is None else metadata.value,
@@ -86,6 +88,7 @@ def parse(body: Mapping[str, Any], *, ledger: Ledger, limits: Limits = DEFAULT_L
         losses=tuple(reading.losses),
         paths={
             **_PATHS,
+            "tools": "functions" if is_older(body) else "tools",
             "max_tokens": bound,
             "user": "safety_identifier" if members.has("safety_identifier") else "user",
         },
@@ -116,18 +119,20 @@ def _logprobs(members: Members) -> int | None:
     return members.integer("top_logprobs") or 0
 
 
-def _reasoning(members: Members) -> Reasoning | None:
+def _reasoning(members: Members, reading: Reading) -> Reasoning | None:
     """The effort, by this dialect's own member or by those that vendors have."""
     if effort := members.text("reasoning_effort"):
         return Reasoning(effort=effort if effort in WORDS else "", where="reasoning_effort")
     vendor = members.object("reasoning")
     if vendor is not None:
+        reading.others(vendor, "effort", "max_tokens", "enabled")
         effort = vendor.text("effort")
         off = vendor.flag("enabled") is False or effort == OFF
         budget = vendor.integer("max_tokens")
         return Reasoning(not off, effort if effort in WORDS else "", budget, where="reasoning")
     thinking = members.object("thinking")
     if thinking is not None:
+        reading.others(thinking, "type")
         return Reasoning(thinking.text("type") != "disabled", where="thinking")
     enabled = members.flag("enable_thinking")
     return None if enabled is None else Reasoning(enabled, where="enable_thinking")
@@ -174,6 +179,7 @@ def _tool(tool: Members, reading: Reading) -> Tool:
         if custom is None:
             raise ClientError.about(tool.path("custom"), "is required")
         rest = reading.rest(tool, ("type", "custom"), {})
+        reading.others(custom, "name", "description", "format")
         return CustomTool(custom.need("name"), custom.text("description"), _grammar(custom), **rest)
     return ServerTool(tool.value, reading.loss("tools[] of another type", tool.where), where=tool.where)
 
@@ -183,6 +189,7 @@ def _function(tool: Members, function: Members, reading: Reading) -> FunctionToo
     rest = reading.rest(tool, known if tool is function else ("type", "function"), {})
     if tool is not function and (inner := function.but(*known)):
         rest["private"]["function"] = inner
+        reading.others(function, *known)
     schema = function.object("parameters")
     return FunctionTool(
         function.need("name"),
@@ -208,6 +215,8 @@ def _tool_choice(members: Members, reading: Reading) -> ToolChoice | None:
         mode = reading.word(members, name, _MODES)
         return None if mode is None else ToolChoice(mode, where=name)
     choice = Members.of(found, name)
+    for inner in (choice.object("function"), choice.object("custom")):
+        reading.others(inner, "name")
     allowed = choice.object("allowed_tools")
     if allowed is not None:
         mode = reading.word(allowed, "mode", _MODES) or Choosing.AUTO

@@ -57,8 +57,8 @@ class TurnReader:
 
     reading: Reading
     limits: Limits
-    _made: list[str] = field(init=False, factory=list)
-    """Ids made for calls that came without, in order; results without take them."""
+    _made: list[tuple[str, str]] = field(init=False, factory=list)
+    """Ids made for calls that came without, in order, with the names; results without take them."""
     _count: int = field(init=False, default=0)
 
     def turns(self, members: Members) -> list[Turn]:
@@ -94,10 +94,8 @@ class TurnReader:
         older = message.text("role") == "function"
         rest = self.reading.rest(message, ("role", "content", "tool_call_id", *_CACHE), {} if older else own)
         if older:
-            rest["extras"].pop("name", None)
-        without = older or not message.has("tool_call_id")
-        named = "name" if older else "tool_call_id"
-        call = self._made.pop(0) if without and self._made else message.call_id(named, self.limits)
+            rest["private"].update(role="function", name=rest["extras"].pop("name", None))
+        call = self._answered(message, older)
         parts: list[ResultPart] = []
         for part in self._content(message):
             if not isinstance(part, ResultPart):
@@ -105,6 +103,17 @@ class TurnReader:
             parts.append(part)
         found = tuple(parts)
         return ToolResultPart(call, unmarked(found), marked(found), cache=_cache(message), **rest)
+
+    def _answered(self, message: Members, older: bool) -> str:
+        """The id of the call whose result a message is: its own word, or the first that was made for its name."""
+        if not older and message.has("tool_call_id"):
+            return message.call_id("tool_call_id", self.limits)
+        name = message.text("name") if older else ""
+        found = next((made for made in self._made if made[1] == name), None) or (self._made[0] if self._made else None)
+        if found is None or (older and found[1] != name and name):
+            return message.call_id("name" if older else "tool_call_id", self.limits)
+        self._made.remove(found)
+        return found[0]
 
     def _assistant(self, message: Members) -> Turn:
         own = {"audio": "messages[].audio", "annotations": "messages[].annotations", **_EXTRA}
@@ -152,8 +161,8 @@ class TurnReader:
     def _make(self, name: str) -> str:
         """An id for a call that came without; the same every time."""
         self._count += 1
-        self._made.append(f"call_{self._count}_{name}")
-        return self._made[-1]
+        self._made.append((f"call_{self._count}_{name}", name))
+        return self._made[-1][0]
 
     def _content(self, message: Members) -> Iterator[Part]:
         """The parts of a message's content: a string, or parts."""

@@ -47,6 +47,7 @@ from stages.dialects.chat.patch import (
     spot_of,
     text_of,
 )
+from stages.dialects.chat.stops import ONE_CALL
 from stages.dialects.chat.usage import usage_object, usage_of
 
 MOST: Final = 100
@@ -256,7 +257,7 @@ class ChatReturner:
 
         Where the end of the stream told it, and no frame, the finish shows whether it was changed.
         """
-        finish = finish_word(event.stop_reason)
+        finish = finish_word(event.stop_reason, older=self.facts.one_call)
         for at, frame in enumerate(self._told):
             said = said_in(frame)
             if (spot := spot_of(said)) is not None and spot.finish:
@@ -293,8 +294,12 @@ class ChatReturner:
             return None if scores_in(event.annotation) else {"annotations": [event.annotation]}
         if isinstance(event, BlockStart) and isinstance(event.block, ToolUseBlock):
             self._moved = True
+            if self.facts.one_call and self._next:
+                self.ledger.record("ChatReturner", "tool use", "dropped", ONE_CALL)
+                return None
             place, self._next = self._next, self._next + 1
-            call = self._new[event.index] = NewCall(place, event.block.kind, self._kind(event.block))
+            kind = self._kind(event.block)
+            call = self._new[event.index] = NewCall(place, event.block.kind, kind, self.facts.one_call)
             self._places[event.index] = place
             return call.begin(event.block)
         if isinstance(event, ArgumentsDelta) and (place_ := self._places.get(event.index)) is not None:

@@ -37,6 +37,9 @@ FINISH: Final[dict[StopReason, bytes]] = {
 }
 """What is written for a stop reason. For the others it depends on what was written: tool calls, or only text."""
 
+ONE_CALL: Final = "in the deprecated words the client can be told of one call"
+"""Why a further call is lost."""
+
 UNSAID: Final[dict[StopReason, str]] = {
     StopReason.STOP_SEQUENCE: "Chat does not tell that a stop sequence ended it",
     StopReason.PAUSE_TURN: "Chat does not tell that the turn is to go on",

@@ -30,6 +30,7 @@ class Messages:
     path: str = "messages"
     sentinels: tuple[bytes, ...] = (DONE,)
     told: tuple[str, ...] = ("anthropic-ratelimit-", "anthropic-organization-id", "anthropic-workspace-id")
+    tells: tuple[str, ...] = ("anthropic-version", "anthropic-beta")
 
     def facts(self, request: Mapping[str, Any]) -> RequestFacts:
         """What a client's request body says that the answer's stages need; what is odd in it counts as absent."""

@@ -53,14 +53,23 @@ class BlockWriter:
 
     def system(self, turns: Iterable[Turn]) -> list[JSON]:
         """The blocks of the instructions that stand before everything."""
-        return [block for turn in turns for block in self._texts(turn)]
+        blocks: list[JSON] = []
+        for turn in turns:
+            self._lose_name(turn)
+            if not self.native:
+                self.ladder.leave(turn.where, turn.extras)
+            blocks.extend(self._texts(turn))
+        return blocks
+
+    def _lose_name(self, turn: Turn) -> None:
+        if turn.name:
+            self.ladder.lose("turns.name", f"{turn.where}.name")
 
     def messages(self, turns: Iterable[Turn]) -> list[JSON]:
         """The messages for the turns: no two of one role behind the other, but in this dialect as they came."""
         out: list[JSON] = []
         for turn in turns:
-            if turn.name:
-                self.ladder.lose("turns.name", f"{turn.where}.name")
+            self._lose_name(turn)
             role, blocks = self._message(turn)
             if not blocks and (not self.native or turn.parts):
                 continue

@@ -72,7 +72,7 @@ def parse(body: Mapping[str, Any], *, ledger: Ledger, limits: Limits = DEFAULT_L
         top_k=members.integer("top_k"),
         reasoning=_reasoning(members, reading),
         output=_output(members, reading),
-        user=_user(members),
+        user=_user(members, reading),
         cache=cache(members),
         service_tier=reading.word(members, "service_tier", _TIERS),
         stream=members.flag("stream") is True,
@@ -185,6 +185,7 @@ def _tool_choice(members: Members, reading: Reading) -> tuple[ToolChoice | None,
     name = choice.need("name") if mode is Choosing.ONE else ""
     single = choice.flag("disable_parallel_tool_use")
     rest = reading.rest(choice, ("type", "name", "disable_parallel_tool_use"), {})
+    reading.others(choice, "type", "name", "disable_parallel_tool_use")
     return ToolChoice(mode, name, kind=ToolKind.FUNCTION, **rest), None if single is None else not single
 
 
@@ -193,7 +194,9 @@ def _reasoning(members: Members, reading: Reading) -> Reasoning | None:
     effort = "" if config is None else reading.word(config, "effort", _EFFORTS) or ""
     if config is not None and config.has("task_budget"):
         reading.lose("output_config.task_budget", "output_config.task_budget")
+    reading.others(config, "effort", "format", "task_budget")
     thinking = members.object("thinking")
+    reading.others(thinking, "type", "budget_tokens", "display", "block_binding")
     if thinking is None:
         return Reasoning(effort=effort, where="output_config.effort") if effort else None
     kind = thinking.need("type")
@@ -223,9 +226,11 @@ def _output(members: Members, reading: Reading) -> OutputFormat | None:
     schema = found.object("schema")
     if schema is None:
         raise ClientError.about(found.path("schema"), "is required")
+    reading.others(found, "type", "schema")
     return OutputFormat(OutputKind.SCHEMA, schema=schema.value, where=found.where)
 
 
-def _user(members: Members) -> str | None:
+def _user(members: Members, reading: Reading) -> str | None:
     metadata = members.object("metadata")
+    reading.others(metadata, "user_id")
     return (metadata.text("user_id") or None) if metadata is not None else None

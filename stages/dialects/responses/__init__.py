@@ -38,6 +38,7 @@ class Responses:
         "x-codex-",
         "x-models-etag",
     )
+    tells: tuple[str, ...] = ("openai-beta", "session-id", "thread-id", "x-codex-")
     reasoning: ShowReasoning = ShowReasoning.SUMMARY
     limit: ToldLimit = "incomplete"
 

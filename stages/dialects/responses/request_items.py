@@ -54,17 +54,23 @@ class ItemWriter:
         """The items for the turns."""
         out: list[JSON] = []
         for turn in turns:
-            if turn.name:
-                self.ladder.lose("turns.name", f"{turn.where}.name")
+            self._lose_name(turn)
             if turn.role is Role.ASSISTANT:
                 out.extend(self._assistant(turn, len(out)))
             else:
                 out.extend(self._speaker(turn))
         return out
 
+    def _lose_name(self, turn: Turn) -> None:
+        if turn.name:
+            self.ladder.lose("turns.name", f"{turn.where}.name")
+
     def instructions(self, turn: Turn) -> str:
         """The text of a turn that instructs before everything."""
         self.own(turn, {})
+        self._lose_name(turn)
+        if not self.native:
+            self.ladder.leave(turn.where, turn.extras)
         return "\n\n".join(part["text"] for part in self._parts(only_text(turn.parts, self.ladder)) if part["text"])
 
     def own(self, node: Node, written: JSON) -> JSON:

@@ -61,6 +61,7 @@ def parse(body: Mapping[str, Any], *, ledger: Ledger, limits: Limits = DEFAULT_L
             reading.lose("include[] besides", f"include[{at}]")
     tools = _Tools(reading)
     text = members.object("text")
+    reading.others(text, "format", "verbosity")
     request = Request(
         dialect=NAME,
         model=members.text("model") if own or members.has("prompt") else members.need("model"),
@@ -124,6 +125,7 @@ def _reasoning(members: Members, reading: Reading) -> Reasoning | None:
     summary = reading.word(found, "summary", _SUMMARIES) or reading.word(found, "generate_summary", _SUMMARIES) or ""
     own = {name: f"reasoning.{name}" for name in ("context", "mode")}
     rest = reading.rest(found, ("effort", "summary", "generate_summary"), own)
+    reading.others(found, "effort", "summary", "generate_summary", *own)
     return Reasoning(None, effort if effort in WORDS else "", None, summary, **rest)
 
 
