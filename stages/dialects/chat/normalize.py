@@ -177,12 +177,12 @@ class ChatNormalizer(Normalizer):
                 self._counting.hear(beside.get("usage"))
                 self._unread.note(beside, OF_GROQ, "x_groq.")
         self._counting.hear(chunk.get("usage"))
-        self._serving.hear(chunk, "created")
         self._begin(chunk, out)
         self._choices(chunk, frame, out)
 
     def _begin(self, chunk: Mapping[str, Any], out: list[Event]) -> None:
         """The message begins at the first chunk that says something of it: Azure's filter results do not."""
+        self._serving.hear(chunk, "created")
         if self._started:
             return
         name, model = chunk.get("id"), chunk.get("model")
