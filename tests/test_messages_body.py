@@ -118,7 +118,7 @@ def test_what_messages_cannot_show_is_left_out_and_recorded() -> None:
     ledger = Ledger()
     said = written(Text("a", ({"type": "url_citation"},)), ServerItem("responses", {}), Text("b"), ledger=ledger)
     assert said["content"] == [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]
-    assert [entry[:2] for entry in losses(ledger)] == [("annotation", "dropped"), ("ServerBlock[1]", "dropped")]
+    assert [entry[:2] for entry in losses(ledger)] == [("ServerBlock[1]", "dropped"), ("annotation", "dropped")]
 
 
 def test_the_page_that_another_api_cites_is_a_citation() -> None:
