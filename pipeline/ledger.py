@@ -25,8 +25,9 @@ class LedgerEntry:
 class Ledger:
     """The losses of one exchange; the same loss twice is one entry.
 
-    The entries stand in the order of their words, not of time: several stages record, each for a whole read, so which
-    of them is first depends on how the bytes were cut. Bounded: beside `most` entries, one says that there were more.
+    Those of a request stand in order of first appearance. Those of an answer stand in the order of their words: several
+    stages record, each for a whole read, so which of them is first depends on how the bytes were cut. Bounded: beside
+    `most` entries, one says that there were more.
     """
 
     direction: Direction = "response"
@@ -41,7 +42,7 @@ class Ledger:
         self._entries[entry] = None
 
     def __iter__(self) -> Iterator[LedgerEntry]:
-        return iter(sorted(self._entries, key=astuple))
+        return iter(self._entries if self.direction == "request" else sorted(self._entries, key=astuple))
 
     def __len__(self) -> int:
         return len(self._entries)

@@ -201,7 +201,7 @@ def test_counts_that_cannot_be_read_are_none_and_recorded(
         monkeypatch.setitem(BESIDE, upstream, {})
         out, ledger = told(upstream, client, answer(upstream, arriving), arriving, leaving)
         assert "ignored" in {entry.action for entry in ledger if entry.path == "usage"}, odd
-        supplied = [entry for entry in ledger if entry.action == "supplied"]
+        supplied = [entry for entry in ledger if entry.action == "made"]
         assert len(supplied) == (client == "messages")
         if client == "chat":
             assert b'"usage"' not in out
@@ -221,7 +221,7 @@ def test_no_counts_at_all_are_zeros_for_a_messages_client_which_is_recorded(
         for arriving, leaving in FORMS:
             out, ledger = told(upstream, "messages", answer(upstream, arriving), arriving, leaving)
             assert b'"output_tokens":0' in out
-            assert ("usage", "supplied") in {(entry.path, entry.action) for entry in ledger}
+            assert ("usage", "made") in {(entry.path, entry.action) for entry in ledger}
 
 
 # Iterations

@@ -14,6 +14,13 @@ def test_entries_stand_in_the_order_of_their_words_each_once() -> None:
     assert len(ledger) == 2
 
 
+def test_those_of_a_request_stand_in_order_of_first_appearance() -> None:
+    ledger = Ledger("request")
+    for path in ("b", "a", "b"):
+        ledger.record("Stage", path, "dropped", "no place for it")
+    assert [entry.path for entry in ledger] == ["b", "a"]
+
+
 def test_a_ledger_says_which_direction_its_losses_are_of() -> None:
     ledger = Ledger("request")
     ledger.record("Stage", "member", "dropped", "nobody reads it")

@@ -65,7 +65,7 @@ def test_an_answer_is_a_message() -> None:
 def test_an_answer_without_words_of_its_end_ends_its_turn_and_cost_nothing_that_is_known() -> None:
     ledger = Ledger()
     said = written(stop_reason=None, usage=None, ledger=ledger)
-    assert [(entry.path, entry.action) for entry in ledger] == [("usage", "supplied")]
+    assert [(entry.path, entry.action) for entry in ledger] == [("usage", "made")]
     assert (said["stop_reason"], said["content"]) == ("end_turn", [])
     assert said["usage"]["input_tokens"] == said["usage"]["output_tokens"] == 0
 

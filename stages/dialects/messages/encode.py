@@ -48,7 +48,7 @@ from stages.dialects.messages.usage import counts_of
 from stages.dialects.messages.words import CITATIONS, NAME, PAGE
 
 STAGE: Final = "MessagesEncoder"
-UNCOUNTED: Final = ("usage", "supplied", "the upstream counted no tokens, and this dialect must have numbers")
+UNCOUNTED: Final = ("usage", "made", "the upstream counted no tokens, and this dialect must have numbers")
 """How the ledger tells that the counts are nobody's."""
 
 DELTA: Final = b"content_block_delta"
