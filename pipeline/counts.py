@@ -1,6 +1,6 @@
 """A count of tokens, as a provider's JSON tells it."""
 
-from math import isfinite
+from math import inf
 from typing import Any, Final
 
 from pipeline.ledger import Ledger
@@ -10,9 +10,11 @@ MOST: Final = 2**53 - 1
 
 
 def count_of(value: Any, ledger: Ledger | None = None) -> int | None:
-    """A count; None for what is none. One beyond `MOST` is that, which is recorded."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or not isfinite(value):
+    """A count; None for what is none, and one beyond `MOST` is that, both of which are recorded; null says nothing."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < inf:
+        if value is not None and ledger is not None:
+            ledger.record("counts", "usage", "ignored", "a count that is no number, or below zero")
         return None
     if value > MOST and ledger is not None:
         ledger.record("counts", "usage", f"bounded to {MOST}", "no client reads so large a count to the digit")
-    return max(0, min(int(value), MOST))
+    return min(int(value), MOST)

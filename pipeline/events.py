@@ -56,6 +56,15 @@ class Usage:
 
 
 @event
+class Served:
+    """How an answer was made: when (in seconds since 1970), how fast, by whom. None: nobody said."""
+
+    created: int | None = None
+    service_tier: str | None = None
+    provider: str | None = None
+
+
+@event
 class Frame:
     """One server-sent event or one NDJSON line.
 
@@ -138,6 +147,7 @@ class MessageStart(Event):
     id: str
     model: str
     usage: Usage | None = None
+    served: Served | None = None
 
 
 @event
@@ -209,11 +219,12 @@ class BlockStop(Event):
 
 @event
 class MessageDelta(Event):
-    """How the message ended. `usage` holds final counts; they replace earlier ones."""
+    """How the message ended. `usage` holds final counts, `served` final words; they replace earlier ones."""
 
     stop_reason: StopReason
     stop_sequence: str | None = None
     usage: Usage | None = None
+    served: Served | None = None
 
 
 @event

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Literal
 
-from attrs import asdict, define, field, frozen
+from attrs import asdict, astuple, define, field, frozen
 
 from pipeline.limits import DEFAULT_LIMITS
 
@@ -23,9 +23,11 @@ class LedgerEntry:
 
 @define
 class Ledger:
-    """The losses of one exchange, in order of first appearance; the same loss twice is one entry.
+    """The losses of one exchange; the same loss twice is one entry.
 
-    Bounded: behind `most` entries, one more says that there were more.
+    Those of a request stand in order of first appearance. Those of an answer stand in the order of their words: several
+    stages record, each for a whole read, so which of them is first depends on how the bytes were cut. Bounded: beside
+    `most` entries, one says that there were more.
     """
 
     direction: Direction = "response"
@@ -40,11 +42,11 @@ class Ledger:
         self._entries[entry] = None
 
     def __iter__(self) -> Iterator[LedgerEntry]:
-        return iter(self._entries)
+        return iter(self._entries if self.direction == "request" else sorted(self._entries, key=astuple))
 
     def __len__(self) -> int:
         return len(self._entries)
 
     def as_dicts(self) -> list[dict[str, str]]:
         """The entries as JSON-ready objects."""
-        return [asdict(entry) for entry in self._entries]
+        return [asdict(entry) for entry in self]

@@ -20,6 +20,7 @@ from pipeline.events import (
     ReasoningDelta,
     RedactedReasoningBlock,
     RefusalDelta,
+    Served,
     ServerBlock,
     SignatureDelta,
     StopReason,
@@ -98,6 +99,7 @@ class Message:
     stop_sequence: str | None = None
     usage: Usage | None = None
     error: StreamError | None = None
+    served: Served | None = None
 
 
 @define
@@ -170,6 +172,7 @@ def assemble(events: Iterable[Event]) -> Message:
         stop_sequence=end.stop_sequence if end else None,
         usage=final_usage(start.usage, end.usage if end else None),
         error=error,
+        served=end.served if end and end.served else start.served,
     )
 
 
@@ -190,13 +193,13 @@ def disassemble(message: Message) -> Iterator[Event]:
 
     A call that is not complete is left open if the message ends in an error, else closed as such.
     """
-    yield MessageStart(message.id, message.model, message.usage)
+    yield MessageStart(message.id, message.model, message.usage, message.served)
     for index, content in enumerate(message.content):
         yield from _block(index, content, message.error is not None)
     if message.error is not None:
         yield message.error
         return
-    yield MessageDelta(message.stop_reason or StopReason.END_TURN, message.stop_sequence, message.usage)
+    yield MessageDelta(message.stop_reason or StopReason.END_TURN, message.stop_sequence, message.usage, message.served)
     yield MessageStop()
 
 

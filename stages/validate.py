@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from enum import Enum, StrEnum, auto
 from typing import Final
 
-from attrs import define, field
+from attrs import define, evolve, field
 
 from pipeline.errors import ErrorKind, LimitExceeded, PipelineError, StageError
 from pipeline.events import (
@@ -242,7 +242,7 @@ class BlockValidator(Stage[Event, Event]):
         elif isinstance(event, BlockStart):
             self._accept(event, out)
         elif isinstance(event, MessageDelta):
-            self._accept(MessageDelta(self._fitting(event.stop_reason), event.stop_sequence, event.usage), out)
+            self._accept(evolve(event, stop_reason=self._fitting(event.stop_reason)), out)
         elif isinstance(event, MessageStop):
             self._accept(MessageDelta(self._fitting(StopReason.END_TURN)), out)
             self._accept(event, out)

@@ -90,9 +90,16 @@ NO_OBJECTS = [*ODD_OBJECTS, "[1]", "[]", "1", "nul", '"x"', '{"x"', '{"x":1,}', 
 
 @st.composite
 def streams(
-    draw: st.DrawFn, words: st.SearchStrategy[str] = BLANKS, arguments: Sequence[str] = ODD_OBJECTS, lawful: bool = True
+    draw: st.DrawFn,
+    words: st.SearchStrategy[str] = BLANKS,
+    arguments: Sequence[str] = ODD_OBJECTS,
+    lawful: bool = True,
+    alone: bool = False,
 ) -> Stream:
-    """A message of any blocks, interleaved in any way; unless `lawful`, a block's deltas may come behind its stop."""
+    """A message of any blocks, interleaved in any way; unless `lawful`, a block's deltas may come behind its stop.
+
+    `alone`: it has one text and one reasoning at most that may be split.
+    """
     texts = deltas_of(TextDelta, words) | deltas_of(RefusalDelta, words)
     thoughts = deltas_of(ReasoningDelta, words)
     signed = thoughts.map(lambda deltas: [*deltas, (SignatureDelta, "sig")])
@@ -104,6 +111,9 @@ def streams(
             | st.tuples(st.just(CALL_A), argued(arguments))
             | st.tuples(st.just(FREEFORM), deltas_of(ArgumentsDelta, words)),
             max_size=5,
+            unique_by=(lambda sketch: str(sketch[0]) if sketch[0] in (TEXT, REASONING) else id(sketch))
+            if alone
+            else None,
         )
     )
     indexes = draw(st.permutations([3 * at for at in range(len(sketches))]))

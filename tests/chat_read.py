@@ -9,6 +9,7 @@ from pipeline.events import (
     MessageDelta,
     MessageStart,
     MessageStop,
+    Served,
     StopReason,
     StreamError,
 )
@@ -20,7 +21,7 @@ from tests.support import (
     frame,
 )
 
-START = MessageStart("c1", "m")
+START = MessageStart("c1", "m", served=Served(1))
 CUT = StreamError(ErrorKind.CUT, "the upstream ended before its finish", "stream_cut", retryable=True)
 END: list[Event] = [MessageDelta(StopReason.END_TURN), MessageStop()]
 

@@ -176,6 +176,8 @@ def test_a_refusal_is_the_stop_reason_of_a_turn_that_ended() -> None:
     refused = chunk({"refusal": "no"})
     assert events(refused, finish("stop"))[-2] == MessageDelta(StopReason.REFUSAL)
     assert events(refused, finish("length"))[-2] == MessageDelta(StopReason.MAX_TOKENS)
+    assert events(refused, finish("tool_calls"))[-2] == MessageDelta(StopReason.REFUSAL)
+    assert events(refused, call(0, "a", "f", "{}"), finish("tool_calls"))[-2] == MessageDelta(StopReason.TOOL_USE)
 
 
 # Counts

@@ -21,6 +21,7 @@ from pipeline.events import (
     ReasoningBlock,
     ReasoningDelta,
     RefusalDelta,
+    Served,
     StopReason,
     StreamError,
     TextBlock,
@@ -86,7 +87,7 @@ def test_everything_in_one_chunk_comes_in_the_order_reasoning_text_refusal_calls
         "reasoning": "R",
     }
     assert events(chunk(delta, "stop", usage=usage()["usage"])) == [
-        MessageStart("c1", "m", Usage(10, output=5)),
+        MessageStart("c1", "m", Usage(10, output=5), Served(1)),
         BlockStart(0, ReasoningBlock()),
         ReasoningDelta(0, "R"),
         BlockStart(1, TextBlock()),
@@ -230,10 +231,10 @@ def test_the_message_begins_at_the_first_chunk_that_says_something_of_it() -> No
 @pytest.mark.parametrize(
     ("members", "start"),
     [
-        ({"id": None, "model": None}, MessageStart("", "asked")),
-        ({"id": 7, "model": ["m"]}, MessageStart("", "asked")),
-        ({"id": "x" * 1001, "model": "x" * 1001}, MessageStart("", "asked")),
-        ({"id": "x" * 1000, "model": "x" * 1000}, MessageStart("x" * 1000, "x" * 1000)),
+        ({"id": None, "model": None}, MessageStart("", "asked", served=Served(1))),
+        ({"id": 7, "model": ["m"]}, MessageStart("", "asked", served=Served(1))),
+        ({"id": "x" * 1001, "model": "x" * 1001}, MessageStart("", "asked", served=Served(1))),
+        ({"id": "x" * 1000, "model": "x" * 1000}, MessageStart("x" * 1000, "x" * 1000, served=Served(1))),
     ],
 )
 def test_an_odd_id_or_model_is_none(members: dict[str, Any], start: MessageStart) -> None:
@@ -244,9 +245,9 @@ def test_an_odd_id_or_model_is_none(members: dict[str, Any], start: MessageStart
 
 def test_the_first_frames_counts_or_else_the_estimate_stand_in_the_start() -> None:
     facts = RequestFacts(usage=Usage(99))
-    assert events(text("a"), stage=ChatNormalizer(facts=facts))[0] == MessageStart("c1", "m", Usage(99))
+    assert events(text("a"), stage=ChatNormalizer(facts=facts))[0] == MessageStart("c1", "m", Usage(99), Served(1))
     counted = {**text("a"), "usage": {"prompt_tokens": 7}}
-    assert events(counted, stage=ChatNormalizer(facts=facts))[0] == MessageStart("c1", "m", Usage(7))
+    assert events(counted, stage=ChatNormalizer(facts=facts))[0] == MessageStart("c1", "m", Usage(7), Served(1))
 
 
 def test_counts_of_later_frames_of_the_same_read_do_not_stand_in_the_start() -> None:

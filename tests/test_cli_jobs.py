@@ -71,7 +71,7 @@ def test_each_job_writes_its_output_and_prints_its_ending_and_ledger(jobs: Jobs,
         (work[1]["output"], "cut"),
         (work[2]["output"], "complete"),
     ]
-    assert rows[0]["ledger"] == []
+    assert [entry["path"] for entry in rows[0]["ledger"]] == ["usage"]
     assert set(rows[2]["ledger"][0]) == {"direction", "stage", "path", "action", "reason"}
     assert b"event: message_stop" in Path(str(work[0]["output"])).read_bytes()
     assert b"event: error" in Path(str(work[1]["output"])).read_bytes()

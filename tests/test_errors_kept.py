@@ -168,6 +168,19 @@ def test_to_anybody_else_it_is_an_error(state: dict[str, Any]) -> None:
     assert asked("responses", "responses", raw, stream=False, status=500).status == 500
 
 
+@pytest.mark.parametrize("stream", [True, False])
+def test_a_response_that_is_complete_and_tells_of_an_error_too(stream: bool) -> None:
+    said = {**RESPONSE, "status": "completed", "output": [PARTIAL], **error(code="server_error")}
+    raw = json.dumps(said).encode()
+    for client in ("chat", "messages"):
+        got = asked(client, "responses", raw, stream=stream)
+        assert got.status >= 500 or b'"error"' in got.body
+        assert b"message_stop" not in got.body
+        assert b"[DONE]" not in got.body
+    got = asked("responses", "responses", raw, stream=False)
+    assert (got.status, got.body) == (200, raw)
+
+
 def test_a_response_without_its_output_is_none() -> None:
     raw = json.dumps({**RESPONSE, "status": "failed", "output": None}).encode()
     assert asked("responses", "responses", raw, stream=False).status >= 500

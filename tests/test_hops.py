@@ -164,6 +164,7 @@ def test_a_stream_over_a_third_dialect_has_one_ledger_of_both_hops(run: Run, tmp
         ("ChatEncoder", "ServerBlock[0] web_search_call"),
         ("ChatEncoder", "annotation"),
         ("MessagesEncoder", "annotation"),
+        ("MessagesEncoder", "usage"),
     ]
 
 

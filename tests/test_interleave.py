@@ -113,7 +113,7 @@ def test_a_blank_beginning_waits_for_the_first_non_blank() -> None:
     assert stage.held == 0
 
 
-@pytest.mark.parametrize("behind", [[stop(0)], [END], [start(1, CALL_A)], [BOOM]])
+@pytest.mark.parametrize("behind", [[stop(0)], [END], [start(1, CALL_A), stop(0)], [start(1, CALL_A), BOOM], [BOOM]])
 def test_text_of_blanks_alone_is_dropped_and_recorded(behind: list[Event]) -> None:
     stage = InterleaveBuffer()
     out = last(stage, start(0, TEXT), text(0, "\n\n"), behind)
@@ -129,8 +129,29 @@ def test_blanks_do_not_split_what_they_stand_in() -> None:
         [],
         [],
         [think(0, "B")],
-        [stop(0), start(1, TEXT), text(1, "a")],
+        [stop(0), start(1, TEXT), text(1, " "), text(1, "a")],
     ]
+
+
+def test_blanks_between_reasoning_lead_the_text_that_follows() -> None:
+    stage = InterleaveBuffer()
+    play(stage, start(0, TEXT), start(1, REASONING), text(0, "one"), think(1, "A"))
+    assert play(stage, text(0, "\n"), think(1, "B"), text(0, "\n"), think(1, "C"), text(0, "two"), END)[1:] == [
+        [think(1, "B")],
+        [],
+        [think(1, "C")],
+        [stop(1), start(2, TEXT), text(2, "\n"), text(2, "\n"), text(2, "two")],
+        [stop(2), END],
+    ]
+    assert (losses(stage.ledger), stage.held) == ([], 0)
+
+
+def test_blanks_that_no_text_of_their_block_follows_are_dropped_and_recorded() -> None:
+    stage = InterleaveBuffer()
+    play(stage, start(0, TEXT), start(1, REASONING), text(0, "one"), think(1, "A"), text(0, "\n"), think(1, "B"))
+    assert stage.held == 1
+    assert last(stage, END) == [stop(1), END]
+    assert (losses(stage.ledger), stage.held) == ([("text", "dropped", "a block of blanks alone")], 0)
 
 
 def test_blanks_that_wait_behind_a_call_do_not_split_what_waits_before_them() -> None:

@@ -2,23 +2,27 @@
 
 import pytest
 
-from pipeline.errors import StageError
+from pipeline.errors import LimitExceeded, StageError
 from pipeline.events import (
     AnnotationDelta,
+    BlockStop,
     Event,
     MessageStart,
     MessageStop,
     Ping,
     RedactedReasoningBlock,
+    RefusalDelta,
     ServerBlock,
     SignatureDelta,
 )
+from pipeline.limits import Limits
 from pipeline.testing import check_stage, play
 from stages.interleave import InterleaveBuffer
 from tests.canonical import (
     BOOM,
     CALL_A,
     CALL_B,
+    END,
     ITEM,
     LIMIT,
     REASONING,
@@ -117,10 +121,10 @@ def test_a_citation_without_text_is_recorded() -> None:
     assert losses(stage.ledger) == [("annotation", "dropped", "a block of blanks alone")]
 
 
-def test_a_citation_for_blanks_that_were_dropped_is_recorded() -> None:
+def test_a_citation_for_blanks_that_something_came_behind_is_recorded() -> None:
     stage = InterleaveBuffer()
     assert last(stage, start(0, TEXT), text(0, " "), start(1, CALL_A), AnnotationDelta(0, {})) == []
-    assert (losses(stage.ledger)[1], stage.held) == (("annotation", "dropped", "for a block that has ended"), 0)
+    assert losses(stage.ledger) == [("annotation", "dropped", "for a block that has ended")]
 
 
 def test_a_citation_for_text_that_has_ended_is_recorded() -> None:
@@ -145,6 +149,87 @@ def test_items_of_the_providers_own_tools_and_redacted_reasoning_pass_whole() ->
         [args(1, ":1}")],
         [stop(1)],
     ]
+
+
+# Texts that are told at once
+
+
+def test_a_text_waits_for_the_stop_of_the_text_that_it_comes_in_the_middle_of() -> None:
+    stage = InterleaveBuffer()
+    play(stage, start(0, TEXT), start(1, TEXT))
+    assert play(stage, text(0, "Hel"), text(1, "wor"), text(0, "lo "), text(1, "ld"), stop(0), stop(1)) == [
+        [start(0, TEXT), text(0, "Hel")],
+        [],
+        [text(0, "lo ")],
+        [],
+        [stop(0), start(1, TEXT), text(1, "wor"), text(1, "ld")],
+        [stop(1)],
+    ]
+    assert losses(stage.ledger) == []
+
+
+@pytest.mark.parametrize("end", [END, BOOM])
+def test_a_text_that_waits_leaves_at_the_end_whatever_that_is(end: Event) -> None:
+    stage = InterleaveBuffer()
+    play(stage, start(0, TEXT), start(1, TEXT), text(0, "a"), text(1, "b"))
+    assert stage.held == 1
+    ends = [start(1, TEXT), text(1, "b"), BlockStop(1, complete=end is END), end]
+    assert last(stage, end) == [stop(0), *ends]
+    assert stage.held == 0
+
+
+def test_a_text_that_waits_is_bounded() -> None:
+    stage = InterleaveBuffer(limits=Limits(held_bytes=3))
+    play(stage, start(0, TEXT), start(1, TEXT), text(0, "a"), text(1, "bcd"))
+    with pytest.raises(LimitExceeded):
+        play(stage, text(1, "e"))
+
+
+def test_what_comes_behind_a_text_that_waits_waits_too_and_more_of_the_first_goes_before_it() -> None:
+    stage = InterleaveBuffer()
+    play(stage, start(0, TEXT), start(1, TEXT), start(2, REASONING), text(0, "a"), think(2, "A"), text(1, "x"))
+    assert play(stage, think(2, "B"), text(0, " "), text(0, "b"), text(0, "c"), stop(0)) == [
+        [],
+        [],
+        [stop(1), start(2, TEXT), text(2, " "), text(2, "b")],
+        [text(2, "c")],
+        [stop(2), start(3, TEXT), text(3, "x"), stop(3), start(4, REASONING), think(4, "B")],
+    ]
+
+
+def test_a_stop_lets_the_next_text_speak_also_where_the_first_was_interrupted_last() -> None:
+    stage = InterleaveBuffer()
+    play(stage, start(0, TEXT), start(1, TEXT), start(2, REASONING), start(3, TEXT), text(0, "a"), think(2, "A"))
+    play(stage, text(1, "x"), text(3, "y"), text(1, "z"), stop(1))
+    assert last(stage, stop(0)) == [
+        stop(1),
+        start(2, TEXT),
+        text(2, "x"),
+        text(2, "z"),
+        stop(2),
+        start(3, TEXT),
+        text(3, "y"),
+    ]
+
+
+def test_more_of_what_waits_behind_a_call_goes_before_what_waits_for_it() -> None:
+    stage = InterleaveBuffer()
+    play(stage, start(0, CALL_A), start(1, REASONING), start(2, REASONING))
+    play(stage, think(1, "A"), SignatureDelta(1, "s"), think(2, "X"), think(1, "B"))
+    assert play(stage, stop(0), stop(1), stop(2)) == [
+        [
+            *[args(0, "{}"), stop(0), start(1, REASONING), think(1, "A"), SignatureDelta(1, "s"), stop(1)],
+            *[start(2, REASONING), think(2, "B")],
+        ],
+        [stop(2), start(3, REASONING), think(3, "X")],
+        [stop(3)],
+    ]
+
+
+def test_a_refusal_does_not_wait_for_text() -> None:
+    stage = InterleaveBuffer()
+    play(stage, start(0, TEXT), start(1, TEXT), text(0, "a"))
+    assert last(stage, RefusalDelta(1, "No.")) == [stop(0), start(1, TEXT), RefusalDelta(1, "No.")]
 
 
 # Misuse

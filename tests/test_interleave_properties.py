@@ -1,7 +1,7 @@
 """stages.interleave: what holds of every stream."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -12,6 +12,7 @@ from pipeline.events import (
     BlockStart,
     BlockStop,
     Event,
+    MessageDelta,
     MessageStop,
     ReasoningDelta,
     RefusalDelta,
@@ -32,7 +33,7 @@ Piece = tuple[Block, str]
 
 TEXTS = (TextDelta, RefusalDelta, ReasoningDelta, ArgumentsDelta)
 CONTENT = (*TEXTS, SignatureDelta)
-plain = streams(words=WORDS, arguments=OBJECTS)
+plain = streams(words=WORDS, arguments=OBJECTS, alone=True)
 
 
 def content(event: Event) -> str:
@@ -67,23 +68,26 @@ def in_order_of_arrival(events: Sequence[Event]) -> list[Piece]:
     def is_last(index: int) -> bool:
         return bool(arrived) and arrived[-1][0] == index
 
-    def drop_blank() -> None:
+    leads: dict[int, list[str]] = {}
+
+    def set_blank_aside() -> None:
         if arrived and blocks[arrived[-1][0]] == TEXT and "".join(arrived[-1][1]).isspace():
-            arrived.pop()
+            index, blanks = arrived.pop()
+            leads[index] = [*leads.get(index, []), *blanks]
 
     for event in events:
         if isinstance(event, BlockStart):
             blocks[event.index] = event.block
             if event.block not in (TEXT, REASONING):
-                drop_blank()
+                set_blank_aside()
                 arrived.append((event.index, []))
         elif isinstance(event, CONTENT) and content(event):
             if blocks[event.index] in (TEXT, REASONING) and not is_last(event.index):
-                drop_blank()
+                set_blank_aside()
                 if not is_last(event.index):
-                    arrived.append((event.index, []))
+                    arrived.append((event.index, leads.pop(event.index, [])))
             next(parts for index, parts in reversed(arrived) if index == event.index).append(content(event))
-    drop_blank()
+    set_blank_aside()
     return [(blocks[index], "".join(parts)) for index, parts in arrived]
 
 
@@ -100,11 +104,36 @@ def played(stream: Stream) -> list[Event]:
     return [event for out in play(InterleaveBuffer(), *stream.whole, EOF) for event in out]
 
 
-@given(streams())
+@given(streams(alone=True))
 def test_blocks_leave_one_at_a_time_in_order_of_arrival_and_nothing_is_lost(stream: Stream) -> None:
     out = played(stream)
     assert written(out) == [(block, as_written(block, text)) for block, text in in_order_of_arrival(stream.events)]
     assert out[-2:] == [stream.finish, MessageStop()]
+
+
+@given(streams())
+def test_texts_that_are_told_at_once_are_not_shuffled(stream: Stream) -> None:
+    spoken = [event for _, event in _of_blocks(played(stream))]
+    for says in (TextDelta, RefusalDelta, ReasoningDelta):
+        text = "".join(content(event) for event in spoken if type(event) is says)
+        assert "".join(text.split()) == in_turn(stream, says)
+
+
+def _of_blocks(events: Sequence[Event]) -> Iterator[tuple[int, Event]]:
+    """The deltas of what may be split, each with the block that it stands in."""
+    blocks = {event.index: event.block for event in events if isinstance(event, BlockStart)}
+    for event in events:
+        if isinstance(event, TEXTS) and blocks[event.index] in (TEXT, REASONING):
+            yield event.index, event
+
+
+def in_turn(stream: Stream, says: type[Event]) -> str:
+    """What blocks say, the whole of each before the next, in the order in which they began to; without blanks."""
+    said: dict[int, str] = {}
+    for index, event in _of_blocks(stream.events):
+        if type(event) is says and (index in said or says is ReasoningDelta or not content(event).isspace()):
+            said[index] = said.get(index, "") + content(event)
+    return "".join("".join(said.values()).split())
 
 
 @given(streams())
@@ -129,6 +158,15 @@ def test_what_has_come_is_written_or_held_and_held_is_what_waits(stream: Stream)
     assert stage.held == 0
 
 
+@given(streams(words=WORDS))
+def test_texts_that_wait_are_held_no_longer_than_the_one_before_them_goes_on(stream: Stream) -> None:
+    stage = InterleaveBuffer()
+    for event in stream.whole:
+        stage.receive([event])
+        if stage.held:
+            assert not isinstance(event, MessageDelta | MessageStop)
+
+
 @given(plain)
 def test_nothing_is_held_that_need_not_be(stream: Stream) -> None:
     stage = InterleaveBuffer()
@@ -142,7 +180,7 @@ def test_nothing_is_held_that_need_not_be(stream: Stream) -> None:
             assert arguments not in OBJECTS
 
 
-@given(streams(words=WORDS, arguments=OBJECTS), st.integers(0, 40))
+@given(plain, st.integers(0, 40))
 def test_an_error_anywhere_leaves_what_was_written_and_at_most_one_call_open(stream: Stream, at: int) -> None:
     law = BlockValidator(mode=Mode.STRICT)
     out = [event for made in play(InterleaveBuffer() | law, BEGIN, *stream.events[:at], BOOM, EOF) for event in made]

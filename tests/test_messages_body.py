@@ -38,7 +38,7 @@ from tests.messages_client import folded
 
 def written(*content: Content, ledger: Ledger | None = None, **members: Any) -> dict[str, Any]:
     """The body of a message with this content, as it is on the wire."""
-    message = Message("msg_1", "m", content, **{"stop_reason": StopReason.END_TURN, **members})
+    message = Message("msg_1", "m", content, **{"stop_reason": StopReason.END_TURN, "usage": Usage(1), **members})
     parsed: dict[str, Any] = json.loads(dumps(body.write(message, Ledger() if ledger is None else ledger)))
     return parsed
 
@@ -63,7 +63,9 @@ def test_an_answer_is_a_message() -> None:
 
 
 def test_an_answer_without_words_of_its_end_ends_its_turn_and_cost_nothing_that_is_known() -> None:
-    said = written(stop_reason=None)
+    ledger = Ledger()
+    said = written(stop_reason=None, usage=None, ledger=ledger)
+    assert [(entry.path, entry.action) for entry in ledger] == [("usage", "made")]
     assert (said["stop_reason"], said["content"]) == ("end_turn", [])
     assert said["usage"]["input_tokens"] == said["usage"]["output_tokens"] == 0
 
@@ -116,7 +118,7 @@ def test_what_messages_cannot_show_is_left_out_and_recorded() -> None:
     ledger = Ledger()
     said = written(Text("a", ({"type": "url_citation"},)), ServerItem("responses", {}), Text("b"), ledger=ledger)
     assert said["content"] == [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]
-    assert [entry[:2] for entry in losses(ledger)] == [("annotation", "dropped"), ("ServerBlock[1]", "dropped")]
+    assert [entry[:2] for entry in losses(ledger)] == [("ServerBlock[1]", "dropped"), ("annotation", "dropped")]
 
 
 def test_the_page_that_another_api_cites_is_a_citation() -> None:

@@ -137,11 +137,11 @@ def test_a_message_named_event_that_is_none_is_ignored() -> None:
 
 def test_odd_frames_are_recorded() -> None:
     assert losses([1], {"x": 1}, b"keep-alive", text(3), delta("weird_delta"), told(), END) == [
-        ("frame", "ignored", "JSON that is no object"),
-        ("frame", "ignored", "JSON that is no event"),
-        ("frame", "ignored", "data that is no JSON"),
         ("delta", "dropped", "no text"),
         ("delta", "dropped", "of a kind that no block has"),
+        ("frame", "ignored", "JSON that is no event"),
+        ("frame", "ignored", "JSON that is no object"),
+        ("frame", "ignored", "data that is no JSON"),
     ]
 
 

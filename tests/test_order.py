@@ -6,8 +6,10 @@ from typing import Any
 import pytest
 
 from pipeline.dialect import dialect
+from pipeline.reply import Form
 from pipeline.testing import cut
 from stages.recipe import default_chain
+from tests import messages_stream as ms
 from tests import responses_stream as rs
 from tests.exchange import Got, answered, calls, opened, route, whole
 from tests.interleaved import FIRST, SCRIPTS, SECOND, TIME, WEATHER
@@ -143,3 +145,73 @@ def test_over_a_hop_that_answers_whole_in_chat_two_hops_keep_the_calls_and_their
     message = got("chat", False, body).message
     assert [kind for kind, _ in said(message)] == ["thinking", "tool_use", "tool_use"]
     assert [block["id"] for block in message["content"][1:]] == [WEATHER[0], TIME[0]]
+
+
+# Texts that are told at once, and blanks
+
+TWO = [rs.message("Hello ", id="m1"), rs.message("world", id="m2")]
+BLANK_FIRST = [rs.message("\n\nhello x", id="m1"), rs.reasoning("why", id="rs1")]
+AT_ONCE = {
+    "responses": wire(
+        *[rs.created(), *(rs.added({**item, "content": []}, place) for place, item in enumerate(TWO))],
+        *[
+            rs.text("Hel", 0, id="m1"),
+            rs.text("wor", 1, id="m2"),
+            rs.text("lo ", 0, id="m1"),
+            rs.text("ld", 1, id="m2"),
+        ],
+        *[rs.done(item, place) for place, item in enumerate(TWO)],
+        rs.terminal(output=TWO),
+    ),
+    "messages": ms.sse(
+        [
+            *[ms.begin(), *(ms.start({"type": "text", "text": ""}, place) for place in (0, 1))],
+            *[ms.text("Hel", 0), ms.text("wor", 1), ms.text("lo ", 0), ms.text("ld", 1), ms.stop(0), ms.stop(1)],
+            *[ms.told(), ms.END],
+        ]
+    ),
+}
+
+
+def texts(upstream: str, client: str, body: bytes, arriving: Form, leaving: Form, size: int | None = None) -> list[str]:
+    """The texts that a client is told, which a Messages client reads."""
+    chain = default_chain(dialect(upstream), dialect(client), arriving=arriving, leaving=leaving)
+    reads = [body] if size is None else cut(body, size)
+    raw = b"".join([*(made for read in reads for made in chain.receive([read])), *chain.receive_eof()])
+    if client != "messages":
+        return texts(client, "messages", raw, leaving, Form.WHOLE)
+    message = folded(raw) if leaving is Form.STREAM else json.loads(raw)
+    return [block["text"] for block in message["content"] if block["type"] == "text"]
+
+
+@pytest.mark.parametrize("size", [None, 1, 50])
+@pytest.mark.parametrize("leaving", [*Form])
+@pytest.mark.parametrize("client", ["chat", "messages", "responses"])
+@pytest.mark.parametrize("upstream", AT_ONCE)
+def test_two_texts_that_are_told_at_once_are_one_behind_the_other(
+    upstream: str, client: str, leaving: Form, size: int | None
+) -> None:
+    if upstream != client:
+        said = texts(upstream, client, AT_ONCE[upstream], Form.STREAM, leaving, size)
+        assert said == (["Hello world"] if client == "chat" else ["Hello ", "world"])
+
+
+@pytest.mark.parametrize("arriving", [*Form])
+@pytest.mark.parametrize("client", ["chat", "messages"])
+def test_the_blanks_that_an_item_begins_with_stay_where_something_comes_between(client: str, arriving: Form) -> None:
+    item, thought = BLANK_FIRST
+    streamed = wire(
+        *[rs.created(), rs.added({**item, "content": []}, 0), rs.text("\n\n", 0), rs.added(rs.reasoning(), 1)],
+        *[rs.summary("why", 1), rs.done(thought, 1), rs.text("hello x", 0), rs.done(item, 0)],
+        rs.terminal(output=BLANK_FIRST),
+    )
+    body = streamed if arriving is Form.STREAM else json.dumps(rs.response(output=BLANK_FIRST)).encode()
+    assert texts("responses", client, body, arriving, Form.WHOLE) == ["\n\nhello x"]
+
+
+@pytest.mark.parametrize("leaving", [*Form])
+@pytest.mark.parametrize("size", [None, 1])
+def test_blanks_between_two_reasonings_part_the_texts_around_them(leaving: Form, size: int | None) -> None:
+    body = sse(text("one"), reasoning("a"), text("\n\n"), reasoning("b"), text("two"), finish(), DONE)
+    assert "".join(texts("chat", "messages", body, Form.STREAM, leaving, size)) == "one\n\ntwo"
+    assert "".join(texts("chat", "responses", body, Form.STREAM, leaving, size)) == "one\n\ntwo"

@@ -190,7 +190,7 @@ def test_what_is_shared_reaches_every_stage() -> None:
     raw = sse({"choices": [{"index": 0, "delta": {"content": "a", "audio": "x"}, "finish_reason": "stop"}]}, DONE)
     out = given(raw, ledger=ledger, outcome=outcome, facts=facts)
     assert b'"model":"asked"' in out
-    assert [entry.path for entry in ledger] == ["choices[].delta.audio"]
+    assert [entry.path for entry in ledger] == ["choices[].delta.audio", "usage"]
     assert outcome.verdict is Verdict.COMPLETE
     assert outcome.begun
 

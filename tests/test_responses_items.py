@@ -171,8 +171,8 @@ def test_what_no_event_carries_is_recorded() -> None:
     parts = [{"type": "output_text", "text": "a", "logprobs": [1]}, {"type": "picture"}, None]
     whole = {**message(), "content": parts, "phase": "commentary"}
     assert losses(text("a") | {"logprobs": [{}]}, done(whole)) == [
-        ("logprobs", "no text that they could belong to"),
         ("content[]", "a part that is no text"),
+        ("logprobs", "no text that they could belong to"),
         ("phase", "no event carries it"),
     ]
 

@@ -352,8 +352,19 @@ def test_a_failure_tells_what_no_event_told() -> None:
     assert events(created(), text("H"), end)[2:5] == [TextDelta(0, "H"), TextDelta(0, "i"), BlockStop(0)]
 
 
-def test_an_error_in_a_response_that_is_complete_is_none() -> None:
-    assert events(created(), terminal(error={"message": "x"}))[-1] == MessageStop()
+@pytest.mark.parametrize("status", ["completed", "incomplete", None])
+def test_an_error_in_a_response_fails_it_whatever_it_says_of_itself(status: str | None) -> None:
+    error = {"code": "server_error", "message": "EXPLODED"}
+    failed = StreamError(ErrorKind.API, "EXPLODED", "server_error", retryable=True)
+    said = {**response("completed", [message("Hi")], error=error), "status": status}
+    for made in (events(created(), {**terminal(), "response": said}), ResponsesNormalizer().whole(said)):
+        assert made[-1] == failed
+        assert TextDelta(0, "Hi") in made
+
+
+@pytest.mark.parametrize("nothing", [None, {}, {"code": None, "message": ""}, []])
+def test_an_error_that_says_nothing_is_none(nothing: object) -> None:
+    assert events(created(), terminal(error=nothing))[-1] == MessageStop()
 
 
 def test_an_event_name_tells_an_error_that_is_plain_text() -> None:

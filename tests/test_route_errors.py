@@ -207,4 +207,5 @@ def test_the_ledger_holds_what_was_lost_both_ways() -> None:
     assert [(entry["direction"], entry["path"]) for entry in exchange.ledger] == [
         ("request", "top_k"),
         ("response", "choices[].delta.audio"),
+        ("response", "usage"),
     ]

@@ -63,13 +63,18 @@ FORMS = [*product((True, False), (True, False))]
 CROSSING = [pair for pair in product(DIALECTS, DIALECTS) if pair[0] != pair[1]]
 
 
+UNREADABLE: list[Json] = [{}, {"usage": {"total_tokens": 15}}, {"usage": {"prompt_tokens": "1", "input_tokens": "1"}}]
+"""No counts, and what holds none."""
+
+
+@pytest.mark.parametrize("counts", UNREADABLE, ids=str)
 @pytest.mark.parametrize(("arrives", "leaves"), FORMS)
 @pytest.mark.parametrize(("client", "upstream"), CROSSING)
 def test_an_estimate_is_told_to_no_client_that_can_do_without(
-    client: str, upstream: str, arrives: bool, leaves: bool
+    client: str, upstream: str, arrives: bool, leaves: bool, counts: Json
 ) -> None:
     exchange = asked(client, upstream, leaves)
-    usage = told(client, answered(exchange, says_hi(upstream, arrives)))
+    usage = told(client, answered(exchange, says_hi(upstream, arrives, **counts)))
     if client == "messages":
         assert exchange.facts.usage is not None
         assert (usage["input_tokens"], usage["output_tokens"]) == (exchange.facts.usage.input, 0)

@@ -5,6 +5,7 @@ from hypothesis import strategies as st
 
 from pipeline.errors import StageError
 from pipeline.events import AnnotationDelta, Event, MessageStop, Ping, RefusalDelta, ServerBlock, SignatureDelta
+from pipeline.ledger import Ledger
 from pipeline.testing import EOF, check_stage, play
 from stages.interleave import InterleaveBuffer
 from stages.validate import BlockValidator, Mode
@@ -61,7 +62,8 @@ def test_strict_accepts_whatever_repair_makes_of_anything(items: list[Event]) ->
 
 @given(soup | spiced)
 def test_report_changes_nothing_and_sees_what_repair_mends(items: list[Event]) -> None:
-    reported, mending = BlockValidator(mode=Mode.REPORT), BlockValidator()
+    in_order = Ledger("request"), Ledger("request")  # these keep the order of time
+    reported, mending = BlockValidator(mode=Mode.REPORT, ledger=in_order[0]), BlockValidator(ledger=in_order[1])
     assert [event for made in play(reported, *items, EOF) for event in made] == items
     mended(mending, items)
     seen = [reason for _, _, reason in losses(mending.ledger)]

@@ -1,6 +1,6 @@
 """What a delta says: text in its several forms, reasoning in its many spellings."""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, Literal
 
 from attrs import define, field
@@ -8,6 +8,7 @@ from attrs import define, field
 from pipeline.jsontext import dumps
 from pipeline.ledger import Ledger
 from pipeline.limits import Limits
+from pipeline.unread import brings
 from stages.dialects.chat.fragments import more_alone
 
 Piece = tuple[Literal["text", "reasoning", "refusal"], str]
@@ -15,6 +16,9 @@ Detail = tuple[Literal["reasoning", "signature", "redacted"], str]
 
 REASONING: tuple[str, ...] = ("reasoning_content", "reasoning", "reasoning_text", "thinking")
 """Where vendors put reasoning, by rank: several servers send twins, so only the first that is not empty is read."""
+
+SPELLINGS: Final = REASONING[:2]
+"""Those of nearly all vendors."""
 
 READ = frozenset(
     {
@@ -32,37 +36,28 @@ READ = frozenset(
 )
 """The members of a delta that are read, or say nothing."""
 
-SILENT: Final = frozenset(
-    {
-        *("id", "object", "created", "model", "choices", "usage", "error", "x_groq", "base_resp", "type", "message"),
-        *(
-            "system_fingerprint",
-            "service_tier",
-            "provider",
-            "obfuscation",
-            "timings",
-            "request_id",
-            "nonce",
-            "p",
-            "time_info",
-        ),
-        *("prompt_filter_results", "input_sensitive", "output_sensitive", "input_sensitive_type", "__verbose"),
-        *("output_sensitive_type", "output_sensitive_int", "sensitive_type", "metadata", "cost", "code", "status"),
-    }
-)
-"""Members of a chunk that are read, or say nothing of the answer."""
+PLAIN: Final = frozenset({"id", "object", "created", "model", "choices", "usage", "type", "obfuscation", "p", "nonce"})
+"""The members of a chunk that are read wherever they stand, or that only make it longer."""
 
-PLAIN: Final = SILENT - {"error", "x_groq", "base_resp"}
-"""Those of a chunk that is no more than its delta."""
+SERVING: Final = frozenset({"service_tier", "provider"})
+"""Those that tell how the answer was made."""
+
+APART: Final = SERVING | {"error", "x_groq", "base_resp"}
+"""Those, and its errors: read where they say something."""
+
+OF_GROQ: Final = frozenset({"usage", "error"})
+"""The members of Groq's own object that are read."""
+
+STANDARD: Final = {"index", "delta", "finish_reason"}
+"""The members that every choice has."""
 
 SILENT_BESIDE: Final = frozenset(
     {
-        *("index", "delta", "message", "finish_reason", "usage", "stop_reason", "matched_stop", "stop_sequence"),
-        *("native_finish_reason", "content_filter_results", "content_filter_offsets", "token_ids", "error"),
-        "logprobs",
+        *("index", "delta", "message", "finish_reason", "usage", "error", "logprobs"),
+        *("stop_reason", "matched_stop", "stop_sequence"),
     }
 )
-"""The same of a choice."""
+"""The members of a choice that are read."""
 
 NAMING: Final = frozenset({"type", "index", "id", "format"})
 DETAIL: Final = frozenset({"text", "summary", "data", "signature"})
@@ -81,14 +76,14 @@ TELLING: Final = 4
 
 
 def said_alone(chunk: Any) -> tuple[str, Any]:
-    """The member of the delta that is all a chunk brings, and its value, as in nearly every chunk; else empty."""
+    """The member of the delta that is all a chunk's choice brings, and its value, as in nearly every chunk; else
+    empty."""
     try:
         (choice,) = chunk["choices"]
         if (
             choice["finish_reason"] is not None
             or choice["index"] != 0
             or chunk.get("usage") is not None
-            or not chunk.keys() <= PLAIN
             or (len(choice) > 3 and (len(choice) > 4 or choice["logprobs"] is not None))
         ):
             return "", None
@@ -213,19 +208,8 @@ def unread_members(delta: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     if len(words - {""}) > 1:
         yield "choices[].delta.reasoning", "two members say different things, and the first is read"
     for detail in _list(delta.get("reasoning_details")):
-        if not isinstance(detail, dict) or (unread(detail, NAMING) and not DETAIL & detail.keys()):
+        if not isinstance(detail, dict) or (brings(detail, NAMING) and not DETAIL & detail.keys()):
             yield "choices[].delta.reasoning_details[]", "not in a form that is known"
-
-
-def unread(members: Mapping[str, Any], silent: Collection[str]) -> list[str]:
-    """The names of the members that say something and are not read."""
-    return [name[:64] for name in members.keys() - silent if members[name]]
-
-
-def note_unread(members: Mapping[str, Any], silent: Collection[str], prefix: str, ledger: Ledger) -> None:
-    """Record the members that say something and are not read."""
-    for name in unread(members, silent):
-        ledger.record("ChatNormalizer", f"{prefix}{name}", "dropped", "no event carries it")
 
 
 def word_of(value: Any, ledger: Ledger, limits: Limits) -> str:

@@ -29,6 +29,7 @@ from pipeline.events import (
     ReasoningDelta,
     RedactedReasoningBlock,
     RefusalDelta,
+    Served,
     SignatureDelta,
     StopReason,
     StreamError,
@@ -43,6 +44,7 @@ from pipeline.hosted import path_of
 from pipeline.jsontext import dumps
 from pipeline.logprobs import Scores, scores_in
 from pipeline.message import final_usage
+from pipeline.served import NOBODY, told_of
 from pipeline.toolnames import NO_MAP
 from stages.dialects.chat.content import JOINT
 from stages.dialects.chat.errors import error_body
@@ -96,8 +98,10 @@ class ChatEncoder(Encoder):
 
     facts: RequestFacts = field(default=NO_REQUEST, kw_only=True)
     clock: Callable[[], float] = field(default=time.time, kw_only=True)
+    _about: Json = field(init=False, factory=dict)
+    """What every chunk tells of the message."""
     _whose: bytes = field(init=False, default=b"")
-    """What every chunk begins with: whose it is; empty before the first."""
+    """The same, as every chunk begins; empty before the first."""
     _head: bytes = field(init=False, default=b"")
     """The same, up to its delta."""
     _open: dict[int, _Open] = field(init=False, factory=dict)
@@ -142,18 +146,23 @@ class ChatEncoder(Encoder):
     def _message_start(self, event: MessageStart, out: list[Frame]) -> None:
         if not self._head:
             self._first = event.usage
-            self._begin(event.id, event.model, out)
+            self._begin(event.id, event.model, out, event.served or NOBODY)
 
-    def _begin(self, name: str, model: str, out: list[Frame]) -> None:
-        whose: Json = {
+    def _begin(self, name: str, model: str, out: list[Frame], served: Served = NOBODY) -> None:
+        self._about = {
             "id": completion_id(name),
             "object": "chat.completion.chunk",
-            "created": int(self.clock()),
+            "created": served.created or int(self.clock()),
             "model": model or self.facts.model,
         }
-        self._whose = dumps(whose)[:-1]
-        self._head = self._whose + b',"choices":[{"index":0,"delta":'
+        self._tell(served)
         self._write({"role": "assistant", "content": None}, out)
+
+    def _tell(self, served: Served) -> None:
+        """From now on every chunk says how the answer was made."""
+        self._about |= told_of(served)
+        self._whose = dumps(self._about)[:-1]
+        self._head = self._whose + b',"choices":[{"index":0,"delta":'
 
     def _write(self, delta: Json, out: list[Frame]) -> None:
         out.append(Frame(self._head + dumps(delta) + TAIL))
@@ -308,6 +317,8 @@ class ChatEncoder(Encoder):
             self._write({"annotations": notes}, out)
         if (lost := UNSAID.get(end.stop_reason)) is not None:
             self.ledger.record(STAGE, "stop reason", "translated", lost)
+        if end.served is not None:
+            self._tell(end.served)
         out.append(Frame(self._head + b'{},"finish_reason":"%s"}]}' % self._finish(end.stop_reason)))
         usage = final_usage(self._first, end.usage, self.facts.usage)
         if usage is not None and self.facts.include_usage:

@@ -28,23 +28,27 @@ from pipeline.events import (
     StreamError,
     TextBlock,
     TextDelta,
-    Usage,
 )
 from pipeline.halves import Halves
 from pipeline.jsontext import is_whole
 from pipeline.logprobs import note_of, scores_in
 from pipeline.normalizer import Normalizer
+from pipeline.served import Serving
 from pipeline.template import Template
+from pipeline.unread import Unread, brings
 from stages.dialects.chat.calls import Call, Calls
 from stages.dialects.chat.content import (
-    REASONING,
-    SILENT,
+    APART,
+    OF_GROQ,
+    PLAIN,
+    SERVING,
     SILENT_BESIDE,
+    SPELLINGS,
+    STANDARD,
     Repeats,
     detailed_reasoning,
     details_of,
     items_of,
-    note_unread,
     pieces_of,
     reasoning_of,
     said_alone,
@@ -55,14 +59,12 @@ from stages.dialects.chat.content import (
 from stages.dialects.chat.errors import FAILING, error_in, failed_finish
 from stages.dialects.chat.fragments import LEGACY, Fragment, exact_entries, fragments_of
 from stages.dialects.chat.stops import STOP_REASONS, finish_of, is_ending
-from stages.dialects.chat.usage import usage_of
+from stages.dialects.chat.usage import Counting
 
 DONE: Final = b"[DONE]"
 NAME: Final = "chat"
 
-SPELLINGS: Final = REASONING[:2]
 FIRST_CHOICE: Final = (0, None, "0")
-STANDARD: Final = {"index", "delta", "finish_reason"}
 
 
 @define
@@ -96,10 +98,18 @@ class ChatNormalizer(Normalizer):
     _repeats: Repeats = field(init=False, factory=Repeats)
     _stop: StopReason | None = field(init=False, default=None)
     _stop_sequence: str | None = field(init=False, default=None)
-    _usage: Usage | None = field(init=False, default=None)
+    _counting: Counting = field(init=False)
+    _serving: Serving = field(init=False)
+    _unread: Unread = field(init=False)
+    _known: set[str] = field(init=False)
+    """Members of a chunk that bring no news."""
 
     def __attrs_post_init__(self) -> None:
         self._calls = Calls(self.ledger, self.limits, self._indexes, self.facts.map, self.facts.calls)
+        self._serving = Serving(self.limits)
+        self._unread = Unread(self.stage, self.ledger)
+        self._known = self._unread.known("", PLAIN)
+        self._counting = Counting(self.ledger, self._unread)
 
     @property
     def held(self) -> int:  # type: ignore[override]  # computed here, stored elsewhere
@@ -125,7 +135,7 @@ class ChatNormalizer(Normalizer):
     def _goes_on(self, chunk: Any, frame: Frame, out: list[Event]) -> bool:
         """Say what is plainly more of what has begun, and learn the frame, for those that are like it."""
         name, value = said_alone(chunk)
-        if not name or frame.name or not self._is_more(name, value):
+        if not name or frame.name or brings(chunk, self._known) or not self._is_more(name, value):
             return False
         text = text_alone(chunk)
         out.append(self._say(self._of, text))
@@ -164,13 +174,15 @@ class ChatNormalizer(Normalizer):
                 self.ledger.record("ChatNormalizer", "frame", "ignored", "JSON that is no object")
                 return
             if isinstance(beside := chunk.get("x_groq"), dict):
-                self._count(beside.get("usage"))
-        self._count(chunk.get("usage"))
+                self._counting.hear(beside.get("usage"))
+                self._unread.note(beside, OF_GROQ, "x_groq.")
+        self._counting.hear(chunk.get("usage"))
         self._begin(chunk, out)
         self._choices(chunk, frame, out)
 
     def _begin(self, chunk: Mapping[str, Any], out: list[Event]) -> None:
         """The message begins at the first chunk that says something of it: Azure's filter results do not."""
+        self._serving.hear(chunk, "created")
         if self._started:
             return
         name, model = chunk.get("id"), chunk.get("model")
@@ -178,7 +190,11 @@ class ChatNormalizer(Normalizer):
             return
         self._started = True
         name, model = (word_of(word, self.ledger, self.limits) for word in (name, model))
-        out.append(MessageStart(name, model or self.facts.model, self._usage or self.facts.usage))
+        out.append(self._start(name, model))
+
+    def _start(self, name: str, model: str) -> MessageStart:
+        usage, model = self._counting.usage or self.facts.usage, model or self.facts.model
+        return MessageStart(name, model, usage, self._serving.begun())
 
     def _choices(self, chunk: Mapping[str, Any], frame: Frame, out: list[Event], failing: bool = False) -> None:
         choices = chunk.get("choices")
@@ -198,7 +214,9 @@ class ChatNormalizer(Normalizer):
                 self._choice(choice, at, silent, frame, out)
                 if (reason := finish_of(choice, self.ledger)) and not failing:
                     self._finish(reason, out)
-        note_unread(chunk, SILENT, "", self.ledger)
+        if not chunk.keys() <= self._known:
+            self._unread.note(chunk, PLAIN, apart=APART)
+            self._known.update(name for name in SERVING if chunk.get(name))
 
     def _choice(self, choice: Mapping[str, Any], at: int, silent: bool, frame: Frame, out: list[Event]) -> None:
         due, other = ("message", "delta") if self.whole else ("delta", "message")
@@ -229,12 +247,12 @@ class ChatNormalizer(Normalizer):
 
     def _beside(self, choice: Mapping[str, Any]) -> None:
         """What stands beside the delta. vLLM and SGLang tell a stop sequence there, or a token."""
-        self._count(choice.get("usage"))
+        self._counting.hear(choice.get("usage"))
         for name in ("stop_reason", "matched_stop", "stop_sequence"):
             sequence = choice.get(name)
             if isinstance(sequence, str) and sequence and (name == "stop_sequence" or not is_ending(sequence)):
                 self._stop_sequence = sequence
-        note_unread(choice, SILENT_BESIDE, "choices[].", self.ledger)
+        self._unread.note(choice, SILENT_BESIDE, "choices[].")
 
     def _delta(self, delta: Mapping[str, Any], at: int, frame: Frame, out: list[Event]) -> None:
         """One delta in the order that holds within it: reasoning, text, refusal, calls."""
@@ -319,15 +337,6 @@ class ChatNormalizer(Normalizer):
             else:
                 self.ledger.record("ChatNormalizer", "annotations[]", "dropped", "no text that it could belong to")
 
-    def _count(self, usage: Any) -> None:
-        """The last counts win; zeros behind counts are none."""
-        if usage and not isinstance(usage, dict):
-            self.ledger.record("ChatNormalizer", "usage", "ignored", "no object")
-        elif usage:
-            counted = usage_of(usage, self._usage, self.ledger)
-            if self._usage is None or counted != Usage():
-                self._usage = counted
-
     def _finish(self, reason: str, out: list[Event]) -> None:
         if (failed := failed_finish(reason)) is not None:
             self._fail(failed, out)
@@ -344,7 +353,8 @@ class ChatNormalizer(Normalizer):
     def _done(self, out: list[Event]) -> None:
         if self._stop is None:
             self._stop = StopReason.END_TURN
-            self.ledger.record("ChatNormalizer", "finish_reason", "supplied", "[DONE] came without one")
+            what = "the answer" if self.whole else "[DONE]"
+            self.ledger.record("ChatNormalizer", "finish_reason", "supplied", f"{what} came without one")
         self._end(out)
 
     def _eof(self, cause: StreamError, out: list[Event]) -> None:
@@ -357,17 +367,16 @@ class ChatNormalizer(Normalizer):
     def _end(self, out: list[Event]) -> None:
         stop = self._stop or StopReason.END_TURN
         if not self._started:
-            out.append(MessageStart("", self.facts.model, self._usage or self.facts.usage))
+            out.append(self._start("", ""))
         self._flush(out)
         self._calls.end(out, complete=stop not in CUTTING)
         out.extend(BlockStop(index) for index in (self._reasoning, self._text, self._refusal) if index >= 0)
         if stop is StopReason.END_TURN and self._stop_sequence is not None:
             stop = StopReason.STOP_SEQUENCE
-        elif stop is StopReason.END_TURN and self._refusal >= 0:
+        elif self._refusal >= 0 and (stop is StopReason.END_TURN or (stop is StopReason.TOOL_USE and not self._calls)):
             stop = StopReason.REFUSAL
         sequence = self._stop_sequence if stop is StopReason.STOP_SEQUENCE else None
-        out.append(MessageDelta(stop, sequence, self._usage))
-        out.append(MessageStop())
+        out += (MessageDelta(stop, sequence, self._counting.usage, self._serving.ended()), MessageStop())
         self.ended = True
 
     def _flush(self, out: list[Event]) -> None:

@@ -1,11 +1,41 @@
 """Token counts: Chat's are inclusive and stand in several places; ours are exclusive."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
+
+from attrs import define, field
 
 from pipeline.counts import count_of
 from pipeline.events import Usage
 from pipeline.ledger import Ledger
+from pipeline.unread import Unread, says
+
+COUNTS: Final[dict[str, tuple[str | None, frozenset[str]]]] = {
+    "usage.": (
+        None,
+        frozenset(
+            {
+                *("prompt_tokens", "completion_tokens", "total_tokens", "cached_tokens", "reasoning_tokens"),
+                *("prompt_tokens_details", "completion_tokens_details"),
+                *("prompt_cache_hit_tokens", "prompt_cache_miss_tokens"),
+                *("cache_read_input_tokens", "cache_creation_input_tokens"),
+            }
+        ),
+    ),
+    "usage.prompt_tokens_details.": (
+        "prompt_tokens_details",
+        frozenset({"cached_tokens", "cache_write_tokens", "cache_creation_input_tokens"}),
+    ),
+    "usage.completion_tokens_details.": ("completion_tokens_details", frozenset({"reasoning_tokens"})),
+}
+"""What is read of a `usage` object, and of those in it. The misses of a cache are what its hits leave."""
+
+
+def tells(usage: Any) -> bool:
+    """Whether a `usage` object counts anything, in this dialect's words."""
+    return isinstance(usage, dict) and any(
+        count_of(usage.get(name)) is not None for name in ("prompt_tokens", "completion_tokens")
+    )
 
 
 def usage_of(counts: Mapping[str, Any], before: Usage | None = None, ledger: Ledger | None = None) -> Usage:
@@ -45,6 +75,30 @@ def usage_of(counts: Mapping[str, Any], before: Usage | None = None, ledger: Led
         output=usage.output if output is None else output + unseen,
         reasoning=usage.reasoning if output is None else reasoning,
     )
+
+
+@define
+class Counting:
+    """The counts of one message, wherever it tells them: the last ones, but that zeros behind counts are none."""
+
+    ledger: Ledger
+    unread: Unread
+    usage: Usage | None = field(init=False, default=None)
+    """None: nobody counted."""
+
+    def hear(self, usage: Any) -> None:
+        """A `usage` object, or what stands in its place."""
+        if not usage:
+            return
+        if not tells(usage):
+            if says(usage):
+                self.ledger.record("ChatNormalizer", "usage", "ignored", "it holds no count of tokens")
+            return
+        counted = usage_of(usage, self.usage, self.ledger)
+        if self.usage is None or counted != Usage():
+            self.usage = counted
+        for prefix, (member, read) in COUNTS.items():
+            self.unread.note(usage if member is None else usage.get(member), read, prefix)
 
 
 def usage_object(usage: Usage) -> dict[str, Any]:

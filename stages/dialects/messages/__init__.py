@@ -60,7 +60,7 @@ class Messages:
 
     def encoder(self, *, facts: RequestFacts, ledger: Ledger, limits: Limits) -> Stage[Event, Frame]:
         """Fresh, for one stream of answers in this dialect."""
-        return MessagesEncoder(ledger=ledger)
+        return MessagesEncoder(facts=facts, ledger=ledger)
 
     def returner(self, *, facts: RequestFacts, ledger: Ledger, limits: Limits) -> Returner:
         """Fresh, for one stream that goes to a client of this dialect."""
@@ -74,7 +74,7 @@ class Messages:
         self, message: Message, *, facts: RequestFacts, ledger: Ledger, limits: Limits = DEFAULT_LIMITS
     ) -> Mapping[str, Any]:
         """The body of a whole answer."""
-        return body.write(message, ledger, limits)
+        return body.write(message, ledger, limits, facts=facts)
 
     def patch_body(self, change: Change, *, facts: RequestFacts, ledger: Ledger, limits: Limits) -> Mapping[str, Any]:
         """A whole answer with what was changed in it: every member that nobody changed stays as it came."""

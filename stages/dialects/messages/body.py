@@ -1,10 +1,10 @@
 """A whole Messages answer and a `Message`, both ways."""
 
 import re
-from typing import Any
+from typing import Any, Final
 
 from pipeline.change import Change, Piece, patched
-from pipeline.dialect import RequestFacts
+from pipeline.dialect import NO_REQUEST, RequestFacts
 from pipeline.errors import UpstreamError
 from pipeline.events import StopReason, ToolKind, Usage
 from pipeline.hosted import path_of
@@ -12,12 +12,14 @@ from pipeline.jsontext import as_written, check_depth, exact, holds_object, load
 from pipeline.ledger import Ledger
 from pipeline.limits import DEFAULT_LIMITS, Limits
 from pipeline.message import Content, Message, Reasoning, RedactedReasoning, Refusal, Text, ToolUse, assemble
-from stages.dialects.messages.encode import citation_of, message_id
+from stages.dialects.messages.encode import UNCOUNTED, citation_of, message_id, note_served
 from stages.dialects.messages.errors import error_in
 from stages.dialects.messages.normalize import MessagesNormalizer
 from stages.dialects.messages.opaque import blob_of
 from stages.dialects.messages.usage import counts_of
 from stages.dialects.messages.words import NAME
+
+STAGE: Final = "messages.body"
 
 _LONG_NUMBER = re.compile(rb"[0-9]{19}")
 """A number that may not fit into 64 bits."""
@@ -77,12 +79,17 @@ def _about(message: Message) -> dict[str, Any]:
     return {"id": message.id, "model": message.model, **end, **usage}
 
 
-def write(message: Message, ledger: Ledger, limits: Limits = DEFAULT_LIMITS) -> dict[str, Any]:
+def write(
+    message: Message, ledger: Ledger, limits: Limits = DEFAULT_LIMITS, *, facts: RequestFacts = NO_REQUEST
+) -> dict[str, Any]:
     """The body of an answer: what a client makes of its stream. What Messages cannot show is recorded.
 
     The input of a call stands in it as the model wrote it, to be written by `pipeline.jsontext.dumps`.
     """
     blocks = [_block(content, ledger, limits, at) for at, content in enumerate(message.content)]
+    if message.usage is None or message.usage is facts.usage:
+        ledger.record(STAGE, *UNCOUNTED)
+    note_served(message.served, STAGE, ledger)
     return {
         "id": message_id(message.id),
         "type": "message",
@@ -100,7 +107,7 @@ def _block(content: Content, ledger: Ledger, limits: Limits, at: int = 0) -> dic
     if isinstance(content, Text | Refusal):
         block: dict[str, Any] = {"type": "text", "text": content.text}
         if isinstance(content, Text) and content.annotations:
-            citations = [citation_of(note, "messages.body", ledger) for note in content.annotations]
+            citations = [citation_of(note, STAGE, ledger) for note in content.annotations]
             if any(citations):
                 block["citations"] = [citation for citation in citations if citation is not None]
         return block
@@ -127,4 +134,4 @@ def _input(call: ToolUse, ledger: Ledger, limits: Limits) -> Any:
 
 
 def _lose(path: str, reason: str, ledger: Ledger) -> None:
-    ledger.record("messages.body", path, "dropped", reason)
+    ledger.record(STAGE, path, "dropped", reason)

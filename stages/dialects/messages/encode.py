@@ -7,6 +7,7 @@ from typing import Any, Final
 from attrs import define, field
 
 from pipeline.citations import SHOWN, page_of
+from pipeline.dialect import NO_REQUEST, RequestFacts
 from pipeline.encoder import Encoder
 from pipeline.errors import PipelineError, StageError
 from pipeline.events import (
@@ -25,6 +26,7 @@ from pipeline.events import (
     ReasoningDelta,
     RedactedReasoningBlock,
     RefusalDelta,
+    Served,
     SignatureDelta,
     StreamError,
     TextBlock,
@@ -37,11 +39,17 @@ from pipeline.hosted import path_of
 from pipeline.jsontext import dumps
 from pipeline.ledger import Ledger
 from pipeline.logprobs import LOGPROBS, scores_in
+from pipeline.served import NOBODY
+from pipeline.served import told_of as service_of
 from pipeline.word import word
 from stages.dialects.messages.errors import error_body
 from stages.dialects.messages.opaque import blob_of
 from stages.dialects.messages.usage import counts_of
 from stages.dialects.messages.words import CITATIONS, NAME, PAGE
+
+STAGE: Final = "MessagesEncoder"
+UNCOUNTED: Final = ("usage", "made", "the upstream counted no tokens, and this dialect must have numbers")
+"""How the ledger tells that the counts are nobody's."""
 
 DELTA: Final = b"content_block_delta"
 PING: Final = Frame(b'{"type":"ping"}', b"ping")
@@ -75,7 +83,10 @@ class MessagesEncoder(Encoder):
     one was cut, and a client would run it.
     """
 
+    facts: RequestFacts = field(default=NO_REQUEST, kw_only=True)
     _next: int = field(init=False, default=0)
+    _counted: bool = field(init=False, default=False)
+    """The upstream told counts when the message began."""
     _open: BlockStart | None = field(init=False, default=None)
     _begins: bytes = field(init=False, default=b"")
     """What its plain deltas begin with."""
@@ -96,6 +107,8 @@ class MessagesEncoder(Encoder):
         return out
 
     def _message_start(self, event: MessageStart, out: list[Frame]) -> None:
+        self._counted = event.usage is not None and event.usage is not self.facts.usage
+        note_served(event.served, STAGE, self.ledger)
         _write("message_start", {"message": message_of(event)}, out)
 
     def _block_start(self, event: BlockStart, out: list[Frame]) -> None:
@@ -105,9 +118,7 @@ class MessagesEncoder(Encoder):
         content = content_of(event.block)
         self._shown = content is not None
         if content is None:
-            self.ledger.record(
-                "MessagesEncoder", path_of(event.index, event.block), "dropped", "Messages cannot show it"
-            )
+            self.ledger.record(STAGE, path_of(event.index, event.block), "dropped", "Messages cannot show it")
             return
         _write("content_block_start", {"index": self._next, "content_block": content}, out)
         self._source = event.index
@@ -155,11 +166,14 @@ class MessagesEncoder(Encoder):
     def _annotation(self, event: AnnotationDelta, out: list[Frame]) -> None:
         if self._open is None or event.index != self._open.index:
             raise StageError(f"AnnotationDelta for block {event.index}, which is not open")
-        if (citation := citation_of(event.annotation, "MessagesEncoder", self.ledger)) is not None:
+        if (citation := citation_of(event.annotation, STAGE, self.ledger)) is not None:
             delta = {"type": "citations_delta", "citation": citation}
             _write("content_block_delta", {"index": self._next, "delta": delta}, out)
 
     def _message_delta(self, event: MessageDelta, out: list[Frame]) -> None:
+        if not self._counted and (event.usage is None or event.usage is self.facts.usage):
+            self.ledger.record(STAGE, *UNCOUNTED)
+        note_served(event.served, STAGE, self.ledger)
         _write("message_delta", told_of(event), out)
 
     def _message_stop(self, event: MessageStop, out: list[Frame]) -> None:
@@ -234,6 +248,12 @@ def citation_of(annotation: Mapping[str, Any], stage: str, ledger: Ledger) -> Ma
     else:
         ledger.record(stage, "annotation", "dropped", "Messages cannot show another API's citation of no page")
     return None
+
+
+def note_served(served: Served | None, stage: str, ledger: Ledger) -> None:
+    """Record what is told of how the answer was made: Messages has other tiers, and tells no provider."""
+    for name in service_of(served or NOBODY):
+        ledger.record(stage, name, "dropped", "Messages does not tell it")
 
 
 def _is_custom(start: BlockStart) -> bool:

@@ -23,11 +23,12 @@ from pipeline.events import (
 from pipeline.ids import CallIds
 from pipeline.jsontext import exact, is_whole
 from pipeline.normalizer import Normalizer
+from pipeline.unread import Unread, says
 from pipeline.word import word
 from stages.dialects.messages.blocks import STAGE, SpokenPart, Writer
 from stages.dialects.messages.content import Content
 from stages.dialects.messages.errors import error_in
-from stages.dialects.messages.usage import usage_of
+from stages.dialects.messages.usage import COUNTS, usage_of
 from stages.dialects.messages.words import CITATION, DELTA, MEMBERS, NAME, SIGNATURE
 
 DONE: Final = b"[DONE]"
@@ -43,6 +44,9 @@ READ: Final = frozenset(
     {"content", "id", "model", "role", "stop_details", "stop_reason", "stop_sequence", "type", "usage"}
 )
 """The members of a message, or of what is told at its end, that are read or say nothing."""
+
+DELTAS: Final = frozenset({"delta"})
+"""The member of the event that tells the end which holds what of it is read."""
 
 ODD_INDEX: Final = re.compile(r"([0-9]{1,9})(\.0)?")
 """An index that some server writes as text, or as a float."""
@@ -76,11 +80,13 @@ class MessagesNormalizer(Normalizer):
     _details: Mapping[str, Any] = field(init=False, factory=dict)
     """Why the model refused."""
     _usage: Usage | None = field(init=False, default=None)
+    _unread: Unread = field(init=False)
 
     def __attrs_post_init__(self) -> None:
         ids = CallIds(STAGE, "tool_use.id", self.ledger, self.limits, self.facts.calls)
         self._writer = Writer(self.ledger, self.limits, ids)
         self._content = Content(self._writer)
+        self._unread = Unread(STAGE, self.ledger)
 
     @property
     def held(self) -> int:  # type: ignore[override]  # computed here, stored elsewhere
@@ -141,7 +147,8 @@ class MessagesNormalizer(Normalizer):
         if self._started:
             return
         self._started = True
-        self._usage = usage_of(message.get("usage"), ledger=self.ledger)
+        self._count(message.get("usage"))
+        self._unread.note(message, READ)
         model = self._word(message.get("model"))
         out.append(
             MessageStart(self._word(message.get("id")), model or self.facts.model, self._usage or self.facts.usage)
@@ -194,9 +201,10 @@ class MessagesNormalizer(Normalizer):
         """How the message ends; what is null was said before, or is not said."""
         self._begin({}, out)
         self._tell(_object(event.get("delta")), event.get("usage"))
+        self._unread.note(event, READ, apart=DELTAS)
 
     def _tell(self, delta: Mapping[str, Any], usage: Any) -> None:
-        self._usage = usage_of(usage, self._usage, self.ledger)
+        self._count(usage)
         reason, sequence = delta.get("stop_reason"), delta.get("stop_sequence")
         if isinstance(reason, str) and reason:
             self._stop = STOP_REASONS.get(reason)
@@ -206,9 +214,17 @@ class MessagesNormalizer(Normalizer):
         if isinstance(sequence, str):
             self._stop_sequence = sequence
         self._details = _object(delta.get("stop_details")) or self._details
-        for name, value in delta.items():
-            if value and name not in READ:
-                self._writer.lose(name[:64], "no event carries it")
+        self._unread.note(delta, READ)
+
+    def _count(self, usage: Any) -> None:
+        """The last counts stand."""
+        before = self._usage
+        self._usage = usage_of(usage, before, self.ledger)
+        if self._usage is before and says(usage):
+            self.ledger.record(STAGE, "usage", "ignored", "it holds no count of tokens")
+        elif isinstance(usage, dict):
+            for prefix, (member, read) in COUNTS.items():
+                self._unread.note(usage if member is None else usage.get(member), read, prefix)
 
     def _message_stop(self, event: Mapping[str, Any], frame: Frame, out: list[Event]) -> None:
         self._begin({}, out)

@@ -1,30 +1,46 @@
 """Token counts, which are exclusive in Messages too."""
 
-from typing import Any
+from typing import Any, Final
 
 from attrs import evolve
 
-from pipeline.counts import count_of
+from pipeline.counts import MOST, count_of
 from pipeline.events import Usage
 from pipeline.ledger import Ledger
+
+NAMES: Final = {
+    "input": "input_tokens",
+    "cache_read": "cache_read_input_tokens",
+    "cache_write": "cache_creation_input_tokens",
+    "output": "output_tokens",
+}
+"""What the counts of a `usage` object, and those of an iteration, are called."""
+
+COUNTS: Final[dict[str, tuple[str | None, frozenset[str]]]] = {
+    "usage.": (None, frozenset({*NAMES.values(), "output_tokens_details", "iterations"})),
+    "usage.output_tokens_details.": ("output_tokens_details", frozenset({"thinking_tokens"})),
+}
+"""What is read of a `usage` object, and of the one in it."""
+
+FALLBACK: Final = "fallback_message"
+OWN: Final = ("message", "compaction")
+"""The iterations of the model itself; an advisor's are another model's."""
 
 
 def usage_of(counts: Any, before: Usage | None = None, ledger: Ledger | None = None) -> Usage | None:
     """A `usage` object; what it does not say, or says as null, stays as it was `before`. None: nobody counted.
     `ledger`: see `count_of`.
 
-    `output_tokens` holds the thinking. Counts replace earlier ones, never add to them.
+    `output_tokens` holds the thinking. Counts replace earlier ones, never add to them. Where there were several
+    iterations, these counts are of the answer alone, and all that the model itself took is the sum of the iterations';
+    but with a fallback they tell the whole.
     """
     if not isinstance(counts, dict):
         return before
     details = counts.get("output_tokens_details")
-    told = {
-        "input": count_of(counts.get("input_tokens"), ledger),
-        "cache_read": count_of(counts.get("cache_read_input_tokens"), ledger),
-        "cache_write": count_of(counts.get("cache_creation_input_tokens"), ledger),
-        "output": count_of(counts.get("output_tokens"), ledger),
-        "reasoning": count_of(details.get("thinking_tokens"), ledger) if isinstance(details, dict) else None,
-    }
+    told = {name: count_of(counts.get(member), ledger) for name, member in NAMES.items()}
+    told["reasoning"] = count_of(details.get("thinking_tokens"), ledger) if isinstance(details, dict) else None
+    told |= _summed(counts.get("iterations"), ledger)
     found = {name: count for name, count in told.items() if count is not None}
     if not found:
         return before
@@ -42,3 +58,18 @@ def counts_of(usage: Usage) -> dict[str, Any]:
     if usage.reasoning:
         written["output_tokens_details"] = {"thinking_tokens": usage.reasoning}
     return written
+
+
+def _summed(iterations: Any, ledger: Ledger | None) -> dict[str, int | None]:
+    """What the model's own iterations took together, as far as they tell."""
+    told = [one for one in iterations if isinstance(one, dict)] if isinstance(iterations, list) else []
+    if any(one.get("type") == FALLBACK for one in told):
+        return {}
+    sums: dict[str, int | None] = {}
+    for name, member in NAMES.items():
+        counts = [count_of(one.get(member), ledger) for one in told if one.get("type") in OWN]
+        if found := [count for count in counts if count is not None]:
+            sums[name] = min(sum(found), MOST)
+    if len(told) > 1 and ledger is not None:
+        ledger.record("MessagesNormalizer", "usage.iterations", "summed up", "clients are told what they took together")
+    return sums

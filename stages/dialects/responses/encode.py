@@ -2,13 +2,13 @@
 
 import secrets
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from enum import StrEnum
 from typing import Any, Final
 
 from attrs import define, field
 
-from pipeline.citations import SHOWN, page_of
+from pipeline.citations import SHOWN
 from pipeline.dialect import NO_REQUEST, RequestFacts, ToldLimit
 from pipeline.encoder import Encoder
 from pipeline.errors import PipelineError, StageError
@@ -28,6 +28,7 @@ from pipeline.events import (
     ReasoningDelta,
     RedactedReasoningBlock,
     RefusalDelta,
+    Served,
     SignatureDelta,
     StopReason,
     StreamError,
@@ -41,10 +42,11 @@ from pipeline.freeform import Unwrapped, Wrapped
 from pipeline.hosted import path_of
 from pipeline.logprobs import scores_in
 from pipeline.message import final_usage
+from pipeline.served import NOBODY, told_of
 from pipeline.toolnames import OfferedTool
-from pipeline.word import word
 from stages.dialects.responses.errors import failed_error
 from stages.dialects.responses.items import NAME
+from stages.dialects.responses.notes import flat_note, page_note
 from stages.dialects.responses.opaque import BLOB, item_of
 from stages.dialects.responses.stops import INCOMPLETE, UNSAID, WITHHELD
 from stages.dialects.responses.usage import usage_object
@@ -54,7 +56,6 @@ from stages.dialects.responses.written import (
     INPUT,
     RAW,
     SUMMARY,
-    URL_CITATION,
     Json,
     Wire,
     Written,
@@ -76,9 +77,6 @@ UNASKED: Final[Json] = {
     "top_p": None,
 }
 """What a response says of its request where that says nothing."""
-
-NOTES: Final = ("url_citation", "file_citation", "container_file_citation", "file_path")
-"""The notes that Responses has."""
 
 
 class ShowReasoning(StrEnum):
@@ -142,16 +140,17 @@ class ResponsesEncoder(Encoder):
 
     def _message_start(self, event: MessageStart, out: list[Frame]) -> None:
         if self._base is None:
-            self._begin(event.id, event.model, event.usage, out)
+            self._begin(event.id, event.model, event.usage, out, event.served or NOBODY)
 
-    def _begin(self, name: str, model: str, usage: Usage | None, out: list[Frame]) -> None:
+    def _begin(self, name: str, model: str, usage: Usage | None, out: list[Frame], served: Served = NOBODY) -> None:
         self._base = {
             "id": name if name.startswith("resp_") else f"resp_{name or secrets.token_hex(16)}",
             "object": "response",
-            "created_at": int(self.clock()),
+            "created_at": served.created or int(self.clock()),
             "model": model or self.facts.model,
             **UNASKED,
             **self.facts.echo,
+            **told_of(served),
         }
         self._first = usage
         begun = self._told("in_progress", [])
@@ -326,6 +325,8 @@ class ResponsesEncoder(Encoder):
 
     def _message_stop(self, event: MessageStop, out: list[Frame]) -> None:
         end = self._end or MessageDelta(StopReason.END_TURN)
+        if self._base is not None and end.served is not None:
+            self._base |= told_of(end.served)
         if end.stop_reason is StopReason.REFUSAL and not self._answered:
             self._refuse(out)
         reason = self._why(end)
@@ -359,21 +360,6 @@ class ResponsesEncoder(Encoder):
         """A keep-alive, which clients accept behind the first event only."""
         if self._base is not None:
             self._wire.write("keepalive", {}, out)
-
-
-def flat_note(annotation: Mapping[str, Any]) -> Json | None:
-    """An annotation in the form that Responses has, or None if it has none. Some APIs nest its members by its type."""
-    kind = word(annotation.get("type"))
-    if kind not in NOTES:
-        return None
-    inner = annotation.get(kind)
-    return {"type": kind, **inner} if isinstance(inner, dict) else dict(annotation)
-
-
-def page_note(annotation: Mapping[str, Any]) -> Json | None:
-    """A citation of another API as one of a page, for all of its text; None if it names no page."""
-    page = page_of(annotation)
-    return None if page is None else {"type": URL_CITATION, "url": page.url, "title": page.title}
 
 
 def _proof(signature: str) -> Json:

@@ -9,11 +9,13 @@ from pipeline.events import Event, Frame, MessageDelta, MessageStart, MessageSto
 from pipeline.ids import CallIds
 from pipeline.jsontext import is_whole
 from pipeline.normalizer import Normalizer
+from pipeline.served import Serving
+from pipeline.unread import Unread, says
 from stages.dialects.responses.calls import CALL_KINDS, CallItem
 from stages.dialects.responses.errors import error_in, failed, unfinished
 from stages.dialects.responses.items import NAME, STAGE, MessageItem, ReasoningItem, Writer
 from stages.dialects.responses.output import Output
-from stages.dialects.responses.usage import usage_of
+from stages.dialects.responses.usage import counted
 from stages.dialects.responses.voice import Said, Voice
 
 DONE: Final = b"[DONE]"
@@ -40,6 +42,21 @@ STOP_REASONS: dict[str, StopReason] = {
 }
 """Why a response is incomplete. A reason that is not here is a limit too, and is recorded."""
 
+ECHOED: Final = frozenset(
+    {
+        *("instructions", "max_output_tokens", "max_tool_calls", "parallel_tool_calls", "reasoning", "store", "text"),
+        *("temperature", "tool_choice", "tools", "top_logprobs", "top_p", "truncation", "prompt_cache_retention"),
+        *("frequency_penalty", "presence_penalty", "prompt_cache_key"),
+    }
+)
+"""What a response repeats of its request, or of the defaults that this has, whether the client asked for it or not."""
+
+READ: Final = ECHOED | {
+    *("id", "object", "created_at", "model", "output", "output_text", "usage", "service_tier", "provider"),
+    *("status", "error", "incomplete_details", "background"),
+}
+"""The members of a response that are read, or say nothing of the answer."""
+
 TOLD: Final = frozenset(TERMINALS.values())
 UNFINISHED: Final = frozenset({"queued", "in_progress"})
 
@@ -65,11 +82,15 @@ class ResponsesNormalizer(Normalizer):
     """What the last delta named; the next one mostly names the same."""
     _voice: Voice | None = field(init=False, default=None)
     _said: Said | None = field(init=False, default=None)
+    _serving: Serving = field(init=False)
+    _unread: Unread = field(init=False)
 
     def __attrs_post_init__(self) -> None:
         ids = CallIds(STAGE, "call_id", self.ledger, self.limits, self.facts.calls)
         self._writer = Writer(self.ledger, self.limits, ids, self.facts.map)
         self._output = Output(self._writer)
+        self._serving = Serving(self.limits)
+        self._unread = Unread(STAGE, self.ledger)
 
     @property
     def held(self) -> int:  # type: ignore[override]  # computed here, stored elsewhere
@@ -124,12 +145,15 @@ class ResponsesNormalizer(Normalizer):
         if self._started:
             return
         self._started = True
-        name, model, usage = response.get("id"), response.get("model"), response.get("usage")
+        self._serving.hear(response, "created_at")
+        self._unread.note(response, READ)
+        name, model = response.get("id"), response.get("model")
         out.append(
             MessageStart(
                 name if isinstance(name, str) else "",
                 model if isinstance(model, str) and model else self.facts.model,
-                usage_of(usage, self.ledger) if isinstance(usage, dict) else self.facts.usage,
+                counted(response.get("usage"), self.ledger, self._unread) or self.facts.usage,
+                self._serving.begun(),
             )
         )
 
@@ -212,28 +236,29 @@ class ResponsesNormalizer(Normalizer):
     def _terminal(self, response: Mapping[str, Any], stands_for: str, out: list[Event]) -> None:
         """The end: what the response tells and no event told, and how it ended."""
         self._begin(response, out)
-        says = _string(response, "status")
-        status = says if says in TOLD else stands_for
+        stated = _string(response, "status")
+        status = stated if stated in TOLD else stands_for
         output = response.get("output")
         for item, told in self._output.match(output if isinstance(output, list) else ()):
             item.snapshot(told, out)
             if status not in UNFINISHED or told.get("status") == "completed":
                 item.done(told, out)
-        if status in FAILED or (response.get("error") and status != "completed"):
+        if status in FAILED or says(response.get("error")):
             self._fail(failed(response), out)
             return
         if status in UNFINISHED:
             self._fail(unfinished(status), out)
             return
-        if says in UNFINISHED:
-            self.ledger.record(STAGE, "status", "translated", f"an answer that is {says} ends the turn")
+        if stated in UNFINISHED:
+            self.ledger.record(STAGE, "status", "translated", f"an answer that is {stated} ends the turn")
         if status != "incomplete":
             self._output.check()
         for item in self._output.items:
             item.settle(out, complete=status != "incomplete")
-        usage = response.get("usage")
-        counts = usage_of(usage, self.ledger) if isinstance(usage, dict) else None
-        out.append(MessageDelta(self._stop_reason(response, status), usage=counts))
+        counts = counted(response.get("usage"), self.ledger, self._unread)
+        self._serving.hear(response, "created_at")
+        self._unread.note(response, READ)
+        out.append(MessageDelta(self._stop_reason(response, status), usage=counts, served=self._serving.ended()))
         out.append(MessageStop())
         self.ended = True
 

@@ -1,11 +1,39 @@
 """Token counts: Responses' are inclusive, ours are exclusive."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 from pipeline.counts import count_of
 from pipeline.events import Usage
 from pipeline.ledger import Ledger
+from pipeline.unread import Unread, says
+
+COUNTS: Final[dict[str, tuple[str | None, frozenset[str]]]] = {
+    "usage.": (
+        None,
+        frozenset(
+            {
+                *("input_tokens", "input_tokens_details", "output_tokens", "output_tokens_details", "total_tokens"),
+                *("prompt_tokens", "prompt_tokens_details", "completion_tokens", "completion_tokens_details"),
+            }
+        ),
+    ),
+    "usage.input_tokens_details.": ("input_tokens_details", frozenset({"cached_tokens", "cache_write_tokens"})),
+    "usage.output_tokens_details.": ("output_tokens_details", frozenset({"reasoning_tokens"})),
+}
+"""What is read of a `usage` object, and of those in it."""
+
+
+def counted(usage: Any, ledger: Ledger, unread: Unread) -> Usage | None:
+    """The counts of a `usage` object; None if there are none in it, as if there were no such object."""
+    names = ("input_tokens", "prompt_tokens", "output_tokens", "completion_tokens")
+    if not isinstance(usage, dict) or all(count_of(usage.get(name)) is None for name in names):
+        if says(usage):
+            ledger.record("ResponsesNormalizer", "usage", "ignored", "it holds no count of tokens")
+        return None
+    for prefix, (member, read) in COUNTS.items():
+        unread.note(usage if member is None else usage.get(member), read, prefix)
+    return usage_of(usage, ledger)
 
 
 def usage_of(counts: Mapping[str, Any], ledger: Ledger | None = None) -> Usage:

@@ -1,7 +1,6 @@
 """One block at a time: what arrives interleaved leaves in order, and no tool call is ever split."""
 
 from collections.abc import Callable, Collection, Sequence
-from enum import Enum, auto
 from typing import Any
 
 from attrs import define, field
@@ -20,9 +19,7 @@ from pipeline.events import (
     MessageDelta,
     ReasoningBlock,
     ReasoningDelta,
-    RedactedReasoningBlock,
     RefusalDelta,
-    ServerBlock,
     SignatureDelta,
     StreamError,
     TextBlock,
@@ -31,60 +28,23 @@ from pipeline.events import (
     ToolUseBlock,
     moved,
 )
-from pipeline.jsontext import size_of
 from pipeline.ledger import Ledger
 from pipeline.limits import DEFAULT_LIMITS, Limits
 from pipeline.stage import Stage
-
-
-class _Phase(Enum):
-    BLANK = auto()  # it waits, and is text of which nothing but blanks has come
-    WAITING = auto()
-    OPEN = auto()
-    ENDED = auto()
-
-
-_BLANK, _WAITING, _OPEN, _ENDED = _Phase  # looked up once: finding a member on its class costs as much as a call
-
-
-@define(eq=False)
-class _Piece:
-    """One block of the output: a whole block of the input, or a part of one that may be split."""
-
-    block: Block
-    phase: _Phase = _WAITING
-    arguments: Arguments | FreeformArguments | None = None
-    splits: bool = False
-    """It may be ended and go on in another piece."""
-    index: int = -1
-    waiting: list[BlockDelta] = field(factory=list)
-    """Its deltas, while it has not begun, and their size in bytes."""
-    size: int = 0
-    shut: bool = False
-    """No text may be added: it is signed, or of another kind."""
-    whole: bool | None = None
-    """The word that it has ended, whole or not; None before it comes."""
-
-    def may_end(self) -> bool:
-        """Whether what comes next may be written now."""
-        return self.splits or self.whole is not None or (self.arguments is not None and self.arguments.complete)
-
-    def is_cut(self) -> bool:
-        """Whether an error now leaves a call that nobody may run."""
-        if self.arguments is not None:
-            return not self.arguments.close(cut=not self.whole)[1]
-        return isinstance(self.block, ToolUseBlock) and not self.whole
+from stages.interleave.pieces import BLANK, ENDED, NAMES, OPEN, WAITING, Piece, Voices, size_of_delta, splits
 
 
 @define
 class InterleaveBuffer(Stage[Event, Event]):
     """At most one block is open, and no tool call is split.
 
-    Text and splittable reasoning are split and reopened around what comes between. A tool call, and a reasoning item
-    whose blob comes last, are not: what arrives meanwhile waits, in order of first arrival. A call ends by the
-    upstream's word, at the finish, or, once its arguments are visibly whole, at the first thing that must be written
-    after it; what waited is let go at once. A call that an error cuts short is left open: clients run one that was
-    closed. What can never be written is recorded.
+    Text and splittable reasoning are split and reopened around what comes between, unless that is text or reasoning as
+    well: two that are told at once would be shuffled, so the later one waits for the stop of the earlier. A tool call,
+    and a reasoning item whose blob comes last, are not split: what arrives meanwhile waits, in order of first arrival.
+    A call ends by the upstream's word, at the finish, or, once its arguments are visibly whole, at the first thing that
+    must be written after it; what waited is let go at once. A call that an error cuts short is left open: clients run
+    one that was closed. Blanks that something comes behind lead what their block says next. What can never be written
+    is recorded.
     """
 
     freeform: Collection[str] = field(default=(), kw_only=True)
@@ -93,11 +53,14 @@ class InterleaveBuffer(Stage[Event, Event]):
     limits: Limits = field(default=DEFAULT_LIMITS, kw_only=True)
     held: int = field(init=False, default=0)
     ended: bool = field(init=False, default=False)
-    _live: dict[int, Block | _Piece] = field(init=False, factory=dict)
+    _live: dict[int, Block | Piece] = field(init=False, factory=dict)
     """The piece that a block's next delta belongs to; the block itself before it has one."""
-    _current: _Piece | None = field(init=False, default=None)
-    _queue: list[_Piece] = field(init=False, factory=list)
+    _current: Piece | None = field(init=False, default=None)
+    _queue: list[Piece] = field(init=False, factory=list)
     """Pieces that wait, in order: a few. Only the last one may be blank."""
+    _voices: Voices = field(init=False, factory=Voices)
+    _leads: dict[int, list[BlockDelta]] = field(init=False, factory=dict)
+    """Blanks that something came behind, by the block whose next text they lead."""
     _next: int = field(init=False, default=0)
 
     def receive(self, items: Sequence[Event]) -> Sequence[Event]:
@@ -129,11 +92,11 @@ class InterleaveBuffer(Stage[Event, Event]):
             raise StageError(f"BlockStart for block {event.index}, which was opened before")
         self._bound(len(self._live))
         self._live[event.index] = block
-        if not _splits(block):
-            piece = _Piece(block, shut=not isinstance(block, ReasoningBlock))
+        if not splits(block):
+            piece = Piece(block, event.index, shut=not isinstance(block, ReasoningBlock))
             if isinstance(block, ToolUseBlock) and block.kind is ToolKind.FUNCTION:
                 piece.arguments = (FreeformArguments if block.name in self.freeform else Arguments)(self.limits)
-            self._append(event.index, piece)
+            self._append(piece)
             self._advance(out)
 
     def _content(self, event: TextDelta | RefusalDelta | ReasoningDelta, out: list[Event]) -> None:
@@ -146,14 +109,17 @@ class InterleaveBuffer(Stage[Event, Event]):
         piece = self._tail(event)
         if not event.text:
             return
+        blank = event.text.isspace()
+        if piece is None and blank and self._voices.is_followed(event.index, type(event)):
+            self._lead(event)
+            return
         if piece is None:
-            block = self._known(event)
-            blank = isinstance(block, TextBlock)
-            piece = _Piece(block, _BLANK if blank else _WAITING, splits=True)
-            self._append(event.index, piece)
-        if piece.phase is _BLANK and not event.text.isspace():
-            piece.phase = _WAITING
-        if piece.phase is _WAITING:
+            piece = self._part(event)
+        if piece.phase is BLANK and not blank:
+            piece.phase = WAITING
+        if piece.phase is WAITING:
+            if piece.says is None and piece.splits:
+                self._voices.speak(piece, type(event))
             self._advance(out)
         self._write(piece, event, out)
 
@@ -162,10 +128,9 @@ class InterleaveBuffer(Stage[Event, Event]):
         block = self._known(event)
         piece = self._piece(event)
         if piece is None and isinstance(event, AnnotationDelta) and isinstance(block, TextBlock):
-            piece = _Piece(block, _BLANK, splits=True)
-            self._append(event.index, piece)
+            piece = self._part(event)
         if piece is None or piece.shut:
-            self._lose(_NAMES[type(event)], "nothing was written that it could belong to")
+            self._lose(NAMES[type(event)], "nothing was written that it could belong to")
             return
         piece.shut = isinstance(event, SignatureDelta)
         self._write(piece, event, out)
@@ -175,7 +140,7 @@ class InterleaveBuffer(Stage[Event, Event]):
         if piece is None or piece.splits:
             raise StageError(f"ArgumentsDelta for block {event.index}, a {type(self._known(event)).__name__}")
         text = event.text
-        if piece.phase is _ENDED or piece.whole is not None:
+        if piece.phase is ENDED or piece.whole is not None:
             if text.strip():
                 self._lose("arguments", "for a call that has ended")
             return
@@ -186,7 +151,7 @@ class InterleaveBuffer(Stage[Event, Event]):
                 self._lose("arguments", "text behind the end of their JSON value")
             if arguments.held != held:
                 self._hold(arguments.held - held)
-        if text and piece.phase is _OPEN:
+        if text and piece.phase is OPEN:
             same = text == event.text and event.index == piece.index
             out.append(event if same else ArgumentsDelta(piece.index, text))
         elif text:
@@ -196,9 +161,13 @@ class InterleaveBuffer(Stage[Event, Event]):
 
     def _stop(self, event: BlockStop, out: list[Event]) -> None:
         self._known(event)
+        if event.index in self._leads:
+            self._drop(self._leads.pop(event.index))
         piece = self._piece(event)
-        if piece is not None and piece.phase is not _ENDED and piece.whole is None:
+        if piece is not None and piece.whole is None:
             piece.whole = event.complete
+            if piece.phase is ENDED:
+                self._voices.end(piece)
             self._advance(out)
 
     def _finish(self, event: MessageDelta, out: list[Event]) -> None:
@@ -206,49 +175,68 @@ class InterleaveBuffer(Stage[Event, Event]):
         for piece in (self._current, *self._queue):
             if piece is not None and piece.whole is None:
                 piece.whole = event.stop_reason not in CUTTING
+        self._voices.clear()
         self._advance(out)
+        self._drop_leads()
         out.append(event)
 
     def _fail(self, event: StreamError, out: list[Event]) -> None:
         self._settle(out)
         out.append(event)
 
-    def _tail(self, event: TextDelta | RefusalDelta | ReasoningDelta) -> _Piece | None:
+    def _tail(self, event: TextDelta | RefusalDelta | ReasoningDelta) -> Piece | None:
         """The piece that a block can go on in: its last one, if nothing came between; else it must be split."""
         block = self._known(event)
         live = self._piece(event)
-        if not _splits(block):
+        if not splits(block):
             if not isinstance(block, ReasoningBlock):
                 raise StageError(f"{type(event).__name__} for block {event.index}, a {type(block).__name__}")
             return live
         queue = self._queue
-        if queue and queue[-1].phase is _BLANK and queue[-1] is not live and event.text:
-            self._drop_blank(queue.pop())
-        last = queue[-1] if queue else self._current
-        return last if last is live and last is not None and not last.shut else None
+        if queue and queue[-1].phase is BLANK and queue[-1] is not live and event.text:
+            self._set_aside(queue.pop())
+        if live is None or live.shut:
+            return None
+        if live.phase is not ENDED and self._voices.is_followed(event.index, type(event)):
+            return live
+        return live if live is (queue[-1] if queue else self._current) else None
 
-    def _append(self, index: int, piece: _Piece) -> None:
-        """The piece comes next; text that is blank up to here is all blank."""
-        if self._queue and self._queue[-1].phase is _BLANK:
-            self._drop_blank(self._queue.pop())
+    def _part(self, event: TextDelta | RefusalDelta | ReasoningDelta | AnnotationDelta) -> Piece:
+        """A piece for more of a block that may be split; the blanks that lead it are its first."""
+        block = self._known(event)
+        piece = Piece(block, event.index, BLANK if isinstance(block, TextBlock) else WAITING, splits=True)
+        piece.waiting = self._leads.pop(event.index, [])
+        piece.size = sum(map(size_of_delta, piece.waiting))
+        self._append(piece, self._voices.place(event.index, type(event), self._queue))
+        return piece
+
+    def _append(self, piece: Piece, at: int = -1) -> None:
+        """The piece comes last, or at that place; text that is blank up to here is set aside."""
+        if self._queue and self._queue[-1].phase is BLANK:
+            self._set_aside(self._queue.pop())
         self._bound(self._next + len(self._queue))
-        self._live[index] = piece
-        self._queue.append(piece)
+        self._live[piece.source] = piece
+        self._queue.insert(len(self._queue) if at < 0 else at, piece)
 
-    def _write(self, piece: _Piece, delta: BlockDelta, out: list[Event]) -> None:
+    def _write(self, piece: Piece, delta: BlockDelta, out: list[Event]) -> None:
         """Write a delta, or keep it while its piece waits."""
-        if piece.phase is _OPEN:
+        if piece.phase is OPEN:
             out.append(moved(delta, piece.index))
-        elif piece.phase is _ENDED:
-            self._lose(_NAMES[type(delta)], "for a block that has ended")
+        elif piece.phase is ENDED:
+            self._lose(NAMES[type(delta)], "for a block that has ended")
         else:
             self._keep(piece, delta)
 
-    def _keep(self, piece: _Piece, delta: BlockDelta) -> None:
-        size = _size_of(delta)
+    def _keep(self, piece: Piece, delta: BlockDelta) -> None:
+        size = size_of_delta(delta)
         piece.waiting.append(delta)
         piece.size += size
         self._hold(size)
+
+    def _lead(self, delta: BlockDelta) -> None:
+        """Keep blanks for what their block says next."""
+        self._leads.setdefault(delta.index, []).append(delta)
+        self._hold(size_of_delta(delta))
 
     def _hold(self, size: int) -> None:
         self.held += size
@@ -276,15 +264,18 @@ class InterleaveBuffer(Stage[Event, Event]):
 
     def _due(self) -> bool:
         """Whether a piece waits that is to be written. Blank text is not, and goes when it is stopped."""
-        if not self._queue or self._queue[0].phase is not _BLANK:
-            return bool(self._queue)
-        if self._queue[0].whole is not None:
-            self._drop_blank(self._queue.pop(0))
+        if not self._queue:
+            return False
+        first = self._queue[0]
+        if first.phase is not BLANK:
+            return not self._voices.waits(first)
+        if first.whole is not None:
+            self._set_aside(self._queue.pop())
         return False
 
-    def _begin(self, piece: _Piece, out: list[Event]) -> None:
+    def _begin(self, piece: Piece, out: list[Event]) -> None:
         piece.index = self._next
-        piece.phase = _OPEN
+        piece.phase = OPEN
         self._next += 1
         self._current = piece
         out.append(BlockStart(piece.index, piece.block))
@@ -292,7 +283,7 @@ class InterleaveBuffer(Stage[Event, Event]):
         self.held -= piece.size
         piece.waiting.clear()
 
-    def _end(self, piece: _Piece, out: list[Event]) -> None:
+    def _end(self, piece: Piece, out: list[Event]) -> None:
         """Close the open piece.
 
         Raises `UpstreamError` if it is a call that is said to be whole and is no JSON object; it stays open then.
@@ -313,7 +304,9 @@ class InterleaveBuffer(Stage[Event, Event]):
             self.held -= arguments.held
             whole = is_object
         out.append(BlockStop(piece.index, whole))
-        piece.phase = _ENDED
+        piece.phase = ENDED
+        if piece.whole is not None:
+            self._voices.end(piece)
         self._current = None
 
     def _settle(self, out: list[Event]) -> None:
@@ -322,8 +315,8 @@ class InterleaveBuffer(Stage[Event, Event]):
         while self._current is not None or self._queue:
             if self._current is None:
                 piece = self._queue.pop(0)
-                if piece.phase is _BLANK:
-                    self._drop_blank(piece)
+                if piece.phase is BLANK:
+                    self._set_aside(piece)
                 else:
                     self._begin(piece, out)
             elif self._current.is_cut():
@@ -336,54 +329,45 @@ class InterleaveBuffer(Stage[Event, Event]):
                     self._current.whole = False  # it would have gone on
                 self._end(self._current, out)
         for piece in self._queue:
-            self._lose(_NAMES[type(piece.block)], "it waited behind a call that was cut")
+            self._lose(NAMES[type(piece.block)], "it waited behind a call that was cut")
         self._queue.clear()
+        self._drop_leads()
         self.held = 0
 
-    def _drop_blank(self, piece: _Piece) -> None:
-        piece.phase = _ENDED
-        self.held -= piece.size
-        for delta in piece.waiting:
-            self._lose(_NAMES[type(delta)], "a block of blanks alone")
+    def _set_aside(self, piece: Piece) -> None:
+        """Something comes behind text of blanks alone: they lead what its block says next, unless that has ended."""
+        piece.phase = ENDED
+        if piece.whole is None:
+            self._leads.setdefault(piece.source, []).extend(piece.waiting)
+        else:
+            self._drop(piece.waiting)
 
-    def _piece(self, event: BlockDelta | BlockStop) -> _Piece | None:
+    def _drop_leads(self) -> None:
+        """No block says more."""
+        for blanks in self._leads.values():
+            self._drop(blanks)
+        self._leads.clear()
+
+    def _drop(self, blanks: Sequence[BlockDelta]) -> None:
+        for delta in blanks:
+            self.held -= size_of_delta(delta)
+            self._lose(NAMES[type(delta)], "a block of blanks alone")
+
+    def _piece(self, event: BlockDelta | BlockStop) -> Piece | None:
         """The piece that an event belongs to, if its block has one."""
         live = self._live.get(event.index)
-        return live if isinstance(live, _Piece) else None
+        return live if isinstance(live, Piece) else None
 
     def _known(self, event: BlockDelta | BlockStop) -> Block:
         """The block that an event belongs to."""
         live = self._live.get(event.index)
         if live is None:
             raise StageError(f"{type(event).__name__} for block {event.index}, which was never opened")
-        return live.block if isinstance(live, _Piece) else live
+        return live.block if isinstance(live, Piece) else live
 
     def _lose(self, path: str, reason: str) -> None:
         self.ledger.record("InterleaveBuffer", path, "dropped", reason)
 
-
-def _splits(block: Block) -> bool:
-    return isinstance(block, TextBlock) or (isinstance(block, ReasoningBlock) and block.splittable)
-
-
-def _size_of(delta: BlockDelta) -> int:
-    if isinstance(delta, SignatureDelta):
-        return size_of(delta.signature)
-    return size_of(str(delta.annotation) if isinstance(delta, AnnotationDelta) else delta.text)
-
-
-_NAMES: dict[type[Block] | type[Event], str] = {
-    TextBlock: "text",
-    ReasoningBlock: "reasoning",
-    RedactedReasoningBlock: "reasoning",
-    ToolUseBlock: "tool use",
-    ServerBlock: "server tool",
-    TextDelta: "text",
-    RefusalDelta: "text",
-    ReasoningDelta: "reasoning",
-    SignatureDelta: "signature",
-    AnnotationDelta: "annotation",
-}
 
 _STEPS: dict[type[Event], Callable[[InterleaveBuffer, Any, list[Event]], None]] = {  # each takes the class it stands at
     BlockStart: InterleaveBuffer._start,

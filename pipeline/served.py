@@ -1,0 +1,48 @@
+"""How an answer was made, as a provider's JSON tells it where it tells of that beside the answer."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from attrs import define, field
+
+from pipeline.counts import count_of
+from pipeline.events import Served
+from pipeline.limits import DEFAULT_LIMITS, Limits
+
+NOBODY = Served()
+
+
+def told_of(served: Served) -> dict[str, str]:
+    """How an answer was made, but for its time, in members of the same names."""
+    told = {"service_tier": served.service_tier, "provider": served.provider}
+    return {name: word for name, word in told.items() if word is not None}
+
+
+@define
+class Serving:
+    """What is told of it, as far as it was told; the last word counts, but for the time, of which the first does."""
+
+    limits: Limits = DEFAULT_LIMITS
+    served: Served = field(init=False, default=NOBODY)
+    _begun: Served = field(init=False, default=NOBODY)
+
+    def hear(self, said: Mapping[str, Any], created: str) -> None:
+        """What an object tells; `created`: what its time is called."""
+        before = self.served
+        tier, provider = self._word(said.get("service_tier")), self._word(said.get("provider"))
+        time = before.created or count_of(said.get(created)) or None
+        now = Served(time, tier or before.service_tier, provider or before.provider)
+        if now != before:
+            self.served = now
+
+    def begun(self) -> Served | None:
+        """What is known when the message begins; None: nothing."""
+        self._begun = self.served
+        return None if self.served is NOBODY else self.served
+
+    def ended(self) -> Served | None:
+        """What is known at its end, if that is not what was known before."""
+        return None if self.served is self._begun else self.served
+
+    def _word(self, value: Any) -> str | None:
+        return value if isinstance(value, str) and 0 < len(value) <= self.limits.id_chars else None
