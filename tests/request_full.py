@@ -495,7 +495,6 @@ def places(value: Any, where: str = "") -> Iterator[str]:
 
 def at(body: Any, where: str) -> Any:
     """What stands at a path."""
-    for step in where.replace("[", ".[").split(".") if where else ():
-        if step:
-            body = body[int(step[1:-1])] if step.startswith("[") else body[step]
+    for step in filter(None, where.replace("[", ".[").split(".")):
+        body = body[int(step[1:-1])] if step.startswith("[") else body[step]
     return body

@@ -115,4 +115,4 @@ def test_a_status_and_an_id_that_a_stream_cannot_have_are_changed_and_recorded()
     stream, outcome = stream_of("responses", {**bodies()["responses"], "output": items})
     check_law("responses", stream)
     assert [item["status"] for item in payloads(stream)[-1]["response"]["output"]] == ["completed"] * 2
-    assert [entry.path for entry in outcome.ledger] == ["output[].status", "output[].id"]
+    assert [entry.path for entry in outcome.ledger] == ["output[].id", "output[].status"]

@@ -83,19 +83,14 @@ def test_where_nothing_waits_nothing_is_kept_for_it() -> None:
     def stream() -> TagScrubber:
         return TagScrubber(options=PROMPT, tools=TOOLS, ledger=shared, outcome=outcome)
 
-    play(stream(), BEGIN)  # what is built once
+    events = (BEGIN, start(0, TEXT), text(0, f"a <tool_call>{CALL}</tool_call> b"), text(0, "c <"), text(0, "d"))
+    play(stream(), *events)  # what is built once
     tracemalloc.start()
     try:
         before, _ = tracemalloc.get_traced_memory()
         streams = [stream() for _ in range(STREAMS)]
         for one in streams:
-            for event in (
-                BEGIN,
-                start(0, TEXT),
-                text(0, f"a <tool_call>{CALL}</tool_call> b"),
-                text(0, "c <"),
-                text(0, "d"),
-            ):
+            for event in events:
                 one.receive([event])
         after, _ = tracemalloc.get_traced_memory()
     finally:
