@@ -86,7 +86,7 @@ def default_halves(
     custom = {name: tool.wrapped for name, tool in facts.map.tools.items() if tool.kind is ToolKind.CUSTOM}
     freeform = [name for name, wrapped in custom.items() if not wrapped]
     known = {**facts.map.seen, **facts.map.tools}
-    called = frozenset(name for name, tool in known.items() if tool.kind is ToolKind.CUSTOM)
+    called = tuple(name for name, tool in known.items() if tool.kind is ToolKind.CUSTOM)
     if upstream.name == client.name and isinstance(client, Returning):
         facts = evolve(facts, calls=frozenset())  # what it repeats goes back as it came
         streamed = leaving is Form.STREAM

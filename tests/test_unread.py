@@ -18,7 +18,7 @@ def paths(ledger: Ledger) -> list[str]:
 def test_what_says_something_and_is_not_read_is_recorded() -> None:
     ledger = Ledger()
     Unread("Stage", ledger).note(
-        {"a": 1, "b": 2, "c": None, "d": {"e": [0, ""]}, "f": {"g": [0, "x"]}}, {"a"}, "usage."
+        {"a": 1, "b": 2, "c": None, "d": {"e": [0, ""]}, "f": {"g": [0, "x"]}}, frozenset({"a"}), "usage."
     )
     assert ledger.as_dicts() == [
         {
@@ -34,28 +34,28 @@ def test_what_says_something_and_is_not_read_is_recorded() -> None:
 
 def test_a_member_that_was_recorded_is_known_and_one_that_said_nothing_yet_is_not() -> None:
     unread = Unread("Stage", Ledger())
-    unread.note({"a": 1, "b": None}, {"c"})
-    assert unread.known("", ()) == {"a", "c"}
-    assert unread.known("usage.", {"d"}) == {"d"}
-    unread.note({"b": 2, "e": 3}, {"c"}, apart={"e"})
+    unread.note({"a": 1, "b": None}, frozenset({"c"}))
+    assert unread.known(frozenset()) == {"a", "c"}
+    assert unread.known(frozenset({"d"}), "usage.") == {"d"}
+    unread.note({"b": 2, "e": 3}, frozenset({"c"}), apart={"e"})
     assert paths(unread.ledger) == ["a", "b"]
 
 
 @pytest.mark.parametrize("odd", [None, 7, "x", [1], True])
 def test_what_is_no_object_has_no_members(odd: Any) -> None:
     ledger = Ledger()
-    Unread("Stage", ledger).note(odd, ())
+    Unread("Stage", ledger).note(odd, frozenset())
     assert len(ledger) == 0
 
 
 def test_names_are_bounded_in_length_and_in_number() -> None:
     ledger = Ledger()
     unread = Unread("Stage", ledger)
-    unread.note({"n" * 100: 1}, ())
+    unread.note({"n" * 100: 1}, frozenset())
     assert paths(ledger) == ["n" * LONGEST]
     for at in range(MOST + 5):
-        unread.note({f"{at}": 1}, ())
-    assert len(unread.known("", ())) == MOST
+        unread.note({f"{at}": 1}, frozenset())
+    assert len(unread.known(frozenset())) == MOST
 
 
 @pytest.mark.parametrize("value", [None, 0, 0.0, False, "", [], {}, [None, 0], {"a": {"b": [""]}}])

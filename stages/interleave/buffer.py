@@ -59,7 +59,7 @@ class InterleaveBuffer(Stage[Event, Event]):
     _queue: list[Piece] = field(init=False, factory=list)
     """Pieces that wait, in order: a few. Only the last one may be blank."""
     _voices: Voices = field(init=False, factory=Voices)
-    _leads: dict[int, list[BlockDelta]] = field(init=False, factory=dict)
+    _leads: dict[int, list[BlockDelta]] | None = field(init=False, default=None)
     """Blanks that something came behind, by the block whose next text they lead."""
     _next: int = field(init=False, default=0)
 
@@ -161,8 +161,8 @@ class InterleaveBuffer(Stage[Event, Event]):
 
     def _stop(self, event: BlockStop, out: list[Event]) -> None:
         self._known(event)
-        if event.index in self._leads:
-            self._drop(self._leads.pop(event.index))
+        if self._leads:
+            self._drop(self._leads.pop(event.index, ()))
         piece = self._piece(event)
         if piece is not None and piece.whole is None:
             piece.whole = event.complete
@@ -205,8 +205,9 @@ class InterleaveBuffer(Stage[Event, Event]):
         """A piece for more of a block that may be split; the blanks that lead it are its first."""
         block = self._known(event)
         piece = Piece(block, event.index, BLANK if isinstance(block, TextBlock) else WAITING, splits=True)
-        piece.waiting = self._leads.pop(event.index, [])
-        piece.size = sum(map(size_of_delta, piece.waiting))
+        if self._leads:
+            piece.waiting = self._leads.pop(event.index, piece.waiting)
+            piece.size = sum(map(size_of_delta, piece.waiting))
         self._append(piece, self._voices.place(event.index, type(event), self._queue))
         return piece
 
@@ -235,8 +236,14 @@ class InterleaveBuffer(Stage[Event, Event]):
 
     def _lead(self, delta: BlockDelta) -> None:
         """Keep blanks for what their block says next."""
-        self._leads.setdefault(delta.index, []).append(delta)
+        self._leads_of(delta.index).append(delta)
         self._hold(size_of_delta(delta))
+
+    def _leads_of(self, index: int) -> list[BlockDelta]:
+        """The blanks that lead what a block says next."""
+        if self._leads is None:
+            self._leads = {}
+        return self._leads.setdefault(index, [])
 
     def _hold(self, size: int) -> None:
         self.held += size
@@ -338,15 +345,15 @@ class InterleaveBuffer(Stage[Event, Event]):
         """Something comes behind text of blanks alone: they lead what its block says next, unless that has ended."""
         piece.phase = ENDED
         if piece.whole is None:
-            self._leads.setdefault(piece.source, []).extend(piece.waiting)
+            self._leads_of(piece.source).extend(piece.waiting)
         else:
             self._drop(piece.waiting)
 
     def _drop_leads(self) -> None:
         """No block says more."""
-        for blanks in self._leads.values():
+        for blanks in (self._leads or {}).values():
             self._drop(blanks)
-        self._leads.clear()
+        self._leads = None
 
     def _drop(self, blanks: Sequence[BlockDelta]) -> None:
         for delta in blanks:

@@ -83,6 +83,9 @@ class Piece:
         return isinstance(self.block, ToolUseBlock) and not self.whole
 
 
+_VOICE: dict[type[Event], str] = {TextDelta: "_text", RefusalDelta: "_refusal", ReasoningDelta: "_reasoning"}
+
+
 @define
 class Voices:
     """Blocks that may be split, have said something, and are not written to their end: in order, by what they say.
@@ -90,38 +93,45 @@ class Voices:
     Of two that say text, or refusals, or reasoning at the same time, the first speaks and the other waits for its end.
     """
 
-    _of: dict[type[Event], dict[int, None]] = field(init=False, factory=dict)
+    _text: tuple[int, ...] = field(init=False, default=())
+    _refusal: tuple[int, ...] = field(init=False, default=())
+    _reasoning: tuple[int, ...] = field(init=False, default=())
 
     def speak(self, piece: Piece, says: type[Event]) -> None:
         """A piece says something."""
         piece.says = says
-        self._of.setdefault(says, {})[piece.source] = None
+        voices = self._of(says)
+        if piece.source not in voices:
+            setattr(self, _VOICE[says], (*voices, piece.source))
 
     def end(self, piece: Piece) -> None:
         """The block of a piece has ended, and all of it is written."""
         if piece.says is not None:
-            self._of[piece.says].pop(piece.source, None)
+            setattr(self, _VOICE[piece.says], tuple(one for one in self._of(piece.says) if one != piece.source))
 
     def clear(self) -> None:
         """All blocks have ended."""
-        for voices in self._of.values():
-            voices.clear()
+        self._text = self._refusal = self._reasoning = ()
 
     def waits(self, piece: Piece) -> bool:
         """Whether another block must be written to its end before a piece may begin."""
-        voices = self._of.get(piece.says) if piece.says is not None else None
-        return bool(voices) and next(iter(voices or ())) != piece.source
+        voices = self._of(piece.says) if piece.says is not None else ()
+        return bool(voices) and voices[0] != piece.source
 
     def is_followed(self, index: int, says: type[Event]) -> bool:
         """Whether a block speaks, and others wait for its end."""
-        voices = self._of.get(says, {})
-        return len(voices) > 1 and index in voices and next(reversed(voices)) != index
+        voices = self._of(says)
+        return len(voices) > 1 and voices[-1] != index and index in voices
 
     def place(self, index: int, says: type[Event], queue: Sequence[Piece]) -> int:
         """Where in the queue more of a block belongs: before the first that waits for its end."""
-        voices = [*self._of.get(says, ())]
+        voices = self._of(says)
         later = {*voices[voices.index(index) + 1 :]} if index in voices else ()
         return next((at for at, piece in enumerate(queue) if piece.says is says and piece.source in later), len(queue))
+
+    def _of(self, says: type[Event]) -> tuple[int, ...]:
+        voices: tuple[int, ...] = getattr(self, _VOICE[says]) if says in _VOICE else ()
+        return voices
 
 
 def splits(block: Block) -> bool:

@@ -101,14 +101,13 @@ class ChatNormalizer(Normalizer):
     _counting: Counting = field(init=False)
     _serving: Serving = field(init=False)
     _unread: Unread = field(init=False)
-    _known: set[str] = field(init=False)
+    _known: frozenset[str] = field(init=False, default=PLAIN)
     """Members of a chunk that bring no news."""
 
     def __attrs_post_init__(self) -> None:
         self._calls = Calls(self.ledger, self.limits, self._indexes, self.facts.map, self.facts.calls)
         self._serving = Serving(self.limits)
         self._unread = Unread(self.stage, self.ledger)
-        self._known = self._unread.known("", PLAIN)
         self._counting = Counting(self.ledger, self._unread)
 
     @property
@@ -216,7 +215,8 @@ class ChatNormalizer(Normalizer):
                     self._finish(reason, out)
         if not chunk.keys() <= self._known:
             self._unread.note(chunk, PLAIN, apart=APART)
-            self._known.update(name for name in SERVING if chunk.get(name))
+            self._unread.learn(filter(chunk.get, SERVING), PLAIN)
+            self._known = self._unread.known(PLAIN)
 
     def _choice(self, choice: Mapping[str, Any], at: int, silent: bool, frame: Frame, out: list[Event]) -> None:
         due, other = ("message", "delta") if self.whole else ("delta", "message")
