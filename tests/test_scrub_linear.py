@@ -5,11 +5,12 @@ from typing import ClassVar, SupportsIndex
 
 import pytest
 
+from pipeline.route import AnswerOptions
 from stages.scrub import TagScrubber
 from stages.scrub.families import FAMILIES
 from stages.scrub.scanner import Scanner
 from tests.canonical import BEGIN, TEXT, start, stop, text
-from tests.scrubbing import CALL, MARKUP, PROMPT, TOOLS, calls_made, cuts
+from tests.scrubbing import CALL, MARKUP, NATIVE, PROMPT, TOOLS, calls_made, cuts
 from tests.test_scrub_text import HTML
 
 
@@ -24,6 +25,8 @@ LONG: dict[str, Callable[[int], str]] = {
     "a body that is cut": lambda size: body_of(size)[:-20],
     "a hopeless body": lambda size: body_of(size).replace('"s":', '"s" x'),
     "many bodies": lambda size: MARKUP * (size // len(MARKUP)),
+    "bodies of nothing": lambda size: "<tool_call>{}</tool_call>" * (size // 25),
+    "DeepSeek's calls in a tag": lambda size: f"<tool_call {'<｜tool▁call▁begin｜>{' * (size // 20)}",
     "many bodies in one": lambda size: f"<tool_call>{CALL * (size // len(CALL))}</tool_call>",
     "openers": lambda size: "<tool_call" * (size // 10),
     "openers with attributes": lambda size: "<tool_call a='" * (size // 14),
@@ -52,11 +55,12 @@ LONG: dict[str, Callable[[int], str]] = {
 
 
 @pytest.mark.parametrize("kind", LONG)
-@pytest.mark.parametrize("size", [4, 1_000_000])
-def test_work_is_linear(kind: str, size: int) -> None:
+@pytest.mark.parametrize(("size", "options"), [(4, PROMPT), (1_000_000, PROMPT), (50, NATIVE)])
+def test_work_is_linear(kind: str, size: int, options: AnswerOptions) -> None:
     def work(length: int) -> Callable[[], object]:
-        events = [BEGIN, start(0, TEXT), *(text(0, part) for part in cuts(LONG[kind](length), size)), stop(0)]
-        scrubber = TagScrubber(options=PROMPT, tools=TOOLS)
+        parts = ["Hi. ", *cuts(LONG[kind](length), size)]
+        events = [BEGIN, start(0, TEXT), *(text(0, part) for part in parts), stop(0)]
+        scrubber = TagScrubber(options=options, tools=TOOLS)
         return lambda: [scrubber.receive([event]) for event in events] and scrubber.receive_eof()
 
     work(1_000)()

@@ -162,14 +162,19 @@ def free_call(name: str, text: str, depth: int, freeform: Collection[str]) -> Ca
     try:
         said = json.loads(text)
     except (ValueError, RecursionError):
-        said = text
-    return _given(name, Value(said if isinstance(said, str) else text, text), depth, freeform)
+        said = None
+    return _free(name, said if isinstance(said, str) else text)
+
+
+def _free(name: str, text: str) -> Call:
+    """The call of a freeform tool with a string."""
+    return Call(name, _text({"input": _input(text)}), mended=not is_whole(text))
 
 
 def _given(name: str, given: Value, depth: int, freeform: Collection[str]) -> Call | Lost:
     """The call of a tool with arguments, whatever value they are."""
     if name in freeform and isinstance(given.value, str):
-        return Call(name, _text({"input": _input(given.value)}), mended=not is_whole(given.value))
+        return _free(name, given.value)
     arguments = _arguments(given, depth)
     if arguments is None:
         return NO_ARGUMENTS

@@ -99,7 +99,6 @@ class Recovery:
 
     def abandon(self, call: OpenCall, waiting: Collection[Event]) -> None:
         """The call is left open: clients run one that was closed. What waited behind it is never written."""
-        self.open = None
         for event in (*call.behind, *waiting):
             if isinstance(event, BlockStart):
                 self.ledger.record(NAME, "block", "dropped", "it waited behind a call that was cut")

@@ -221,7 +221,7 @@ class TagScrubber(Stage[Event, Event]):
                 self._show(tape.take(length - left, shown=True), _is_thought(piece), out)
             else:
                 self._decided(tape)
-                if fate is Fate.CALL and self._voice.speaking:
+                if fate is Fate.CALL and piece.raw and self._voice.speaking:
                     self._note(piece, tape, out)
                 self._cut(piece, fate, tape.take(len(piece.raw)), out)
             for event in tape.beside():
@@ -277,7 +277,7 @@ class TagScrubber(Stage[Event, Event]):
     def _note(self, piece: Piece, tape: Tape, out: list[Event]) -> None:
         """What waits and belongs to the text before a call is written before the call, which closes its block."""
         hidden = takewhile(lambda one: one.kind in MARKUP or one.raw.isspace(), tape.pieces)
-        for note in tape.notes(len(piece.raw) + sum(len(one.raw) for one in hidden)):
+        for note in tape.notes(len(piece.raw), hidden):
             self._voice.event(note, out)
 
     def _cut(self, piece: Piece, fate: Fate, events: Iterable[Event], out: list[Event]) -> None:

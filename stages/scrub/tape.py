@@ -1,7 +1,7 @@
 """What has come and was not passed on."""
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from attrs import define, field
 
@@ -50,6 +50,10 @@ class Tape:
     """Bytes of the pieces, and of the events that are no text."""
     _passed: int = field(init=False, default=0)
     """How much of the first text was passed on."""
+    _noted: int = field(init=False, default=0)
+    """Among how many of the next characters no citation stands any more."""
+    _reach: int = field(init=False, default=0)
+    """How many of the next characters are known not to be shown."""
     _told_of: bool = field(init=False, default=False)
     """Some of it was shown, under the frame that it came in."""
 
@@ -90,17 +94,23 @@ class Tape:
                 whole = end
         return whole
 
-    def notes(self, count: int) -> list[AnnotationDelta]:
-        """The citations among so many characters and right behind them, not of another block: they are taken off."""
+    def notes(self, length: int, behind: Iterable[Piece]) -> list[AnnotationDelta]:
+        """The citations among so many characters, those of the pieces behind, and right behind these, not of another
+        block: they are taken off. Where they were looked for nobody looks again."""
+        if length < self._noted:
+            return []
+        if length >= self._reach:
+            self._reach = length + sum(len(piece.raw) for piece in behind)
         end, at, found = -self._passed, 0, list[AnnotationDelta]()
         for event in self.events:
             if isinstance(event, TextDelta):
                 end += len(event.text)
-            if end > count or (isinstance(event, BlockStart) and isinstance(event.block, TextBlock)):
+            if end > self._reach or (isinstance(event, BlockStart) and isinstance(event.block, TextBlock)):
                 break
             at += 1
             if isinstance(event, AnnotationDelta):
                 found.append(event)
+        self._noted = min(end, self._reach)
         if found:
             passed = [self.events.popleft() for _ in range(at)]
             self.events.extendleft(event for event in reversed(passed) if not isinstance(event, AnnotationDelta))
@@ -119,6 +129,8 @@ class Tape:
 
         Of a delta that is taken in parts, the first that is shown is the one that its frame tells.
         """
+        self._noted -= count
+        self._reach -= count
         while count > 0:
             event = self.events.popleft()
             if not isinstance(event, TextDelta):
