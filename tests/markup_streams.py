@@ -1,4 +1,4 @@
-"""Streams of each dialect as a server sends them whose texts hold markup that is cut anywhere, and their whole answers."""
+"""Streams of each dialect, as a server sends them, of texts and what stands between them, and their whole answers."""
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
@@ -47,7 +47,7 @@ def item_of(part: Part, place: int) -> Json:
 def item_events(part: Part, place: int) -> Iterator[Json]:
     """The events of an item."""
     item, (kind, pieces) = item_of(part, place), part
-    bare = {**item, **{name: [] for name in ("content", "summary") if name in item}}
+    bare: Json = {**item, **{name: [] for name in ("content", "summary") if name in item}}
     bare |= {"arguments": ""} if kind == "call" else {}
     bare |= {"status": "in_progress"} if "status" in item else {}
     where = {"item_id": item["id"], "output_index": place}
@@ -133,7 +133,9 @@ def chatted(parts: Sequence[Part]) -> list[Any]:
         else:
             deltas += ({"content" if kind == "text" else "reasoning_content": piece} for piece in pieces)
     about = {"id": "c", "object": "chat.completion.chunk", "created": 1, "model": "m"}
-    ends = [(delta, None) for delta in deltas] + [({}, "tool_calls" if calls else "stop")]
+    ends: list[tuple[Json, str | None]] = [(delta, None) for delta in deltas] + [
+        ({}, "tool_calls" if calls else "stop")
+    ]
     chunks = [{**about, "choices": [{"index": 0, "delta": delta, "finish_reason": finish}]} for delta, finish in ends]
     usage = {"prompt_tokens": 3, "completion_tokens": 4, "total_tokens": 7}
     return [*chunks, {**about, "choices": [], "usage": usage}, DONE.encode()]
@@ -175,11 +177,14 @@ def told(name: str, answer: Json) -> list[tuple[str, str]]:
     said: list[tuple[str, str]] = []
     if name == "responses":
         for item in answer["output"]:
-            said += {
-                "message": lambda item: [("text", part["text"]) for part in item["content"]],
-                "reasoning": lambda item: [("reasoning", part["text"]) for part in item["summary"]],
-                "function_call": lambda item: [("call", f"{item['name']} {json.loads(item['arguments'])}")],
-            }.get(item["type"], lambda item: [(item["type"], "")])(item)
+            kind = item["type"]
+            if kind in ("message", "reasoning"):
+                parts = item["content" if kind == "message" else "summary"]
+                said += (("text" if kind == "message" else kind, part["text"]) for part in parts)
+            elif kind == "function_call":
+                said.append(("call", f"{item['name']} {json.loads(item['arguments'])}"))
+            else:
+                said.append((kind, ""))
     elif name == "messages":
         for block in answer["content"]:
             kind = {"thinking": "reasoning", "tool_use": "call"}.get(block["type"], block["type"])

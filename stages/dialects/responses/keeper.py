@@ -40,6 +40,8 @@ from stages.dialects.responses.written import ARGUMENTS, INPUT, OUTPUT_TEXT, RAW
 ADDED: Final = "response.output_item.added"
 ITEM_DONE: Final = "response.output_item.done"
 
+SPEAKING: Final = ("message", "reasoning")
+"""The items that are ended before an error. A call is not, nor is the work of a tool that the provider runs."""
 TEXTS: Final = (TextDelta, RefusalDelta, ReasoningDelta, ArgumentsDelta)
 WORDS: Final[dict[type[Event], Words]] = {
     TextDelta: OUTPUT_TEXT,
@@ -158,6 +160,8 @@ class Keeper:
             kept = self._keep(said, {"id": said.get("item_id"), **ITEMS[words.type]}, events)
         if kept is not None:
             self._own(kept, events)
+        if kept is not None and kept.gone and words is not None and step == PART:
+            kept.text_of(said, words).announced = part
         back = _placed(said, kept)
         if back is None and spoken(events):
             self.ledger.record(STAGE, "text", "dropped", "its item had ended")
@@ -200,6 +204,29 @@ class Keeper:
         late |= {name for one in _parts(item) for name in one if one[name] and not any(map(_has(name), parts))}
         for name in sorted(late):
             self.ledger.record(STAGE, name[:64], "dropped", "its item had ended")
+
+    def closing(self, said: Json) -> Iterator[tuple[str, Json]]:
+        """The ends of items whose own were left out, with what the terminal says of them."""
+        told = _object(said.get("response")).get("output")
+        for kept in self.items if self.missed else ():
+            if kept.final is None and not kept.gone and kept.item.get("type") in SPEAKING:
+                items = map(_object, told if isinstance(told, list) else ())
+                item = next((item for item in items if self.of({"item": item}) is kept), {})
+                kept.item |= {name: value for name, value in item.items() if name not in PLACES}
+                yield from kept.closing("incomplete" if item.get("status") == "incomplete" else "completed")
+
+    def revived(self, said: Json, events: Iterable[Event]) -> Iterator[tuple[str, Json]]:
+        """The beginning of a message that was left out and speaks after all."""
+        kept = self.of(said)
+        if kept is None or not kept.gone or kept.item.get("type") != "message" or not spoken(events):
+            return
+        kept.gone, kept.place = False, self.next
+        self.moved, self.next = True, self.next + 1
+        yield ADDED, {"output_index": kept.place, "item": kept.item}
+        for (_, at), text in sorted(kept.texts.items()):
+            if text.announced is not None:
+                where = {"item_id": kept.item.get("id"), "output_index": kept.place, text.words.index: at}
+                yield f"{text.words.part}.added", {**where, "part": text.announced}
 
     def output(self, told: Sequence[Any], new: Mapping[int, Json], *, retold: bool) -> list[Any]:
         """The output of the response, as it was really told, with the items that are `new`.
