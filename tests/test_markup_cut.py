@@ -168,3 +168,20 @@ def test_a_message_that_speaks_late_is_told_though_another_before_it_was_markup(
     said = payloads(out)[-1]["response"]["output"]
     assert sorted(item["content"][0]["text"] for item in said if item["type"] == "message") == ["later", "now"]
     assert list(outcome.ledger) == []
+
+
+def test_what_stands_beside_a_text_that_is_told_nowhere_is_recorded() -> None:
+    """But for frames of which nothing is left: those are never seen."""
+    parts: list[Part] = [("text", [CALL]), ("text", ["hi ", CALL]), ("text", ["a", CALL, "b"])]
+    events = responded(parts)
+    ends = [at for at, event in enumerate(events) if event["type"] == "response.output_item.done"]
+    for at, event in enumerate(events):
+        if "output_index" in event and "delta" not in event["type"] and at not in ends[:2]:
+            event[f"beside_{at}"] = 1
+    events[2]["item"]["odd"] = events[3]["part"]["strange"] = 1
+    out, outcome = client("responses", sse(*events))
+    names = ["odd", "strange", *(f"beside_{at}" for at, event in enumerate(events) if f"beside_{at}" in event)]
+    lost = {name for name in names if f'"{name}"'.encode() not in out}
+    assert {"odd", "strange", f"beside_{ends[2]}"} < lost
+    assert {entry.path for entry in outcome.ledger} == lost
+    assert not [*client("responses", sse(*responded(parts)))[1].ledger]

@@ -160,6 +160,7 @@ class ResponsesReturner:
             self._new.another(start, item if isinstance(item, dict) else {"id": said.get("item_id")}, {})
         elif kept.ended or kept.gone:
             part = kept.text_of(said, OUTPUT_TEXT).announced or part
+            kept.moved = True
             self._new.another(start, kept.item if kept.gone else {**kept.item, "id": None}, part or {})
         else:
             self._keeper.blocks[start.index] = kept
@@ -328,6 +329,7 @@ class ResponsesReturner:
             and isinstance(item := said.get("item"), dict)
         ):
             self._new.tell(event.index, item)
+            self._keeper.unsaid(said, "its item had ended")
         written = self._new.put(event, self._number, self._keeper.next)
         self._number, self._keeper.next = self._number + len(written), self._new.next_place
         if written and isinstance(event, TEXTS) and EVENTS.get(str(said.get("type")), ("",))[0] == DELTA:
