@@ -10,6 +10,7 @@ from pipeline.dialect import RequestFacts
 from pipeline.events import Frame, StopReason
 from pipeline.jsontext import as_written, dumps
 from pipeline.ledger import Ledger
+from pipeline.unread import says
 from stages.dialects.chat.content import REASONING, pieces_of
 from stages.dialects.chat.encode import completion_id
 from stages.dialects.chat.errors import error_body, error_in
@@ -17,7 +18,7 @@ from stages.dialects.chat.normalize import DONE, FIRST_CHOICE
 from stages.dialects.chat.patch import Json, entries_in, finish_word, said_in
 from stages.dialects.chat.returned import WHOSE
 from stages.dialects.chat.stops import finish_of
-from stages.dialects.chat.usage import usage_object, usage_of
+from stages.dialects.chat.usage import tells, usage_object, usage_of
 
 STAGE: Final = "chat.forms"
 
@@ -59,8 +60,7 @@ def unroll(body: bytes, *, facts: RequestFacts, ledger: Ledger, clock: Callable[
     error = error_in(said)
     chunks = [chunk for choice in choices for chunk in _chunks(choice, ledger, failed=error is not None)]
     told = [{**whose, "choices": [chunk]} for chunk in chunks]
-    usage = said.get("usage")
-    counted = {"usage": _counted(usage, ledger)} if isinstance(usage, dict) and facts.include_usage else {}
+    counted = _counted(said.get("usage"), ledger) if facts.include_usage else {}
     if error is not None:
         theirs = isinstance(_object(beside.get("error")).get("message"), str)
         last = {**beside, **({} if theirs else error_body(error)), **counted}
@@ -141,8 +141,15 @@ def _finish(choice: Mapping[str, Any], ledger: Ledger, *, called: bool) -> str:
     return finish_word(StopReason.TOOL_USE if called else StopReason.END_TURN)
 
 
-def _counted(usage: Json, ledger: Ledger) -> Json:
-    """Counts that add up: those that do stay as they are; of others it is recorded."""
+def _counted(usage: Any, ledger: Ledger) -> Json:
+    """The `usage` of an answer, if it counts anything, in counts that add up: those that do stay as they are.
+
+    Of others, and of what counts nothing, it is recorded.
+    """
+    if not tells(usage):
+        if says(usage):
+            ledger.record(STAGE, "usage", "dropped", "it holds no count of tokens")
+        return {}
     counts = usage_object(usage_of(usage))
     details = {name: value for name, value in counts.items() if isinstance(value, dict)}
     told = {name: _object(usage.get(name)) for name in details}
@@ -150,9 +157,9 @@ def _counted(usage: Json, ledger: Ledger) -> Json:
         told[name].get(part) not in (None, 0, count) for name, value in details.items() for part, count in value.items()
     )
     if not odd:
-        return usage
+        return {"usage": usage}
     ledger.record(STAGE, "usage", "translated", "its counts do not add up")
-    return {**usage, **counts, **{name: {**told[name], **details[name]} for name in details}}
+    return {"usage": {**usage, **counts, **{name: {**told[name], **details[name]} for name in details}}}
 
 
 def roll(
@@ -167,10 +174,10 @@ def roll(
             if isinstance(choice, dict):
                 _add(choices, choice)
         _tell(whole, {name: value for name, value in chunk.items() if name not in PADDING})
-    usage = whole.pop("usage", None)
+    counted = _counted(whole.pop("usage", None), ledger)
     told = [_closed(place, choice, ledger) for place, choice in sorted(choices.items())]
     named = _named({**whole, "object": "chat.completion"}, facts.model, clock)
-    return {**named, "choices": told, **({"usage": _counted(usage, ledger)} if isinstance(usage, dict) else {})}
+    return {**named, "choices": told, **counted}
 
 
 def _add(choices: dict[int, Json], more: Json) -> None:

@@ -19,7 +19,7 @@ from stages.dialects.responses.keeper import ADDED, ITEM_DONE
 from stages.dialects.responses.kept import CALLS, OF_PARTS, output_of, said_in
 from stages.dialects.responses.normalize import FAILED, LIFE, TERMINALS
 from stages.dialects.responses.patch import REPEAT
-from stages.dialects.responses.usage import usage_object, usage_of
+from stages.dialects.responses.usage import tells, usage_object, usage_of
 from stages.dialects.responses.written import OUTPUT_TEXT, Json, Wire
 
 BESIDE: Final = frozenset({"type", "sequence_number", "response"})
@@ -65,7 +65,7 @@ def unroll(body: bytes, *, facts: RequestFacts, ledger: Ledger, clock: Callable[
     if status not in ended:
         status = ended[0]
         ledger.record("responses.forms", "status", "translated", "an answer of any other status ends the turn")
-    usage = {"usage": _counted(base["usage"])} if isinstance(base.get("usage"), dict) else {}
+    usage = _counted(base, ledger)
     unrolled.write(f"response.{status}", {"response": {**base, "status": status, "output": output, **usage}})
     return unrolled.frames
 
@@ -174,14 +174,19 @@ def _parts(value: Any, kind: str) -> Iterable[Json]:
         yield {**told, **({"annotations": []} if noted else {})}
 
 
-def _counted(usage: Json) -> Json:
-    """Counts with all that clients demand of them."""
+def _counted(response: Json, ledger: Ledger) -> Json:
+    """The `usage` of a response, if it has one, with all that clients demand of it; null if it counts nothing."""
+    usage: Any = response.get("usage")
+    if not tells(usage):
+        if says(usage):
+            ledger.record("responses.forms", "usage", "dropped", "it holds no count of tokens")
+        return {"usage": None} if "usage" in response else {}
     counts = usage_object(usage_of(usage))
     told = {name: value for name, value in usage.items() if value is not None}
     for name, value in counts.items():
         if isinstance(value, dict) and isinstance(inner := told.get(name), dict):
             told[name] = {**value, **{part: count for part, count in inner.items() if count is not None}}
-    return {**counts, **told}
+    return {"usage": {**counts, **told}}
 
 
 def roll(
@@ -205,6 +210,6 @@ def roll(
             response["status"] = told.get("status") or TERMINALS.get(kind)
             for name in sorted(said.keys() - BESIDE) if told is not said else ():
                 ledger.record("responses.forms", name[:64], "dropped", "it stands beside the response")
-    usage = {"usage": _counted(response["usage"])} if isinstance(response.get("usage"), dict) else {}
+    usage = _counted(response, ledger)
     output = response.get("output") or output_of([*items.items()])
     return {**_whole(response, facts, clock), "output": output, **usage}
