@@ -136,6 +136,7 @@ class MessageWriter:
                 self.ladder.lose("part image in a result", result.where)
             files.append(part)
         text = "\n\n".join(texts)
+        self.ladder.one_text(part.where for part in nodes_of(result.parts) if _is_text(part))
         if result.is_error:
             if not self.native:
                 self.ladder.lose("part is_error", f"{result.where}.is_error")
@@ -315,6 +316,11 @@ def _told(details: list[Any], text: str) -> list[Any]:
         {**detail, "text": text} if isinstance(detail, dict) and "signature" in detail and text else detail
         for detail in details
     ]
+
+
+def _is_text(part: Part) -> bool:
+    """Whether a part is written as text alone."""
+    return isinstance(part, TextPart) or (isinstance(part, DocumentPart) and isinstance(part.source, str | tuple))
 
 
 def _name(turn: Turn) -> JSON:

@@ -54,6 +54,9 @@ def block(members: Members, reading: Reading, limits: Limits) -> Part:
             members.path("type"), evolve(reading.rows["block of unknown type"], reason=f"unknown block {kind!r}")
         )
         return ServerPart(members.value, loss, where=members.where)
+    if kind in _SHOWN:
+        reading.within(members, "type", "cache_control", *_SHOWN[kind])
+        _within(kind, members, reading)
     return ServerPart(members.value, reading.loss(row, members.where), _shown(kind, members), where=members.where)
 
 
@@ -192,6 +195,25 @@ def _shown(kind: str, members: Members) -> str:
         return members.text("content")
     return ""
 
+
+def _within(kind: str, members: Members, reading: Reading) -> None:
+    """What nobody here knows of the objects within a block of which only a text is shown."""
+    cache(members, reading)
+    if kind == "search_result":
+        for item in members.objects("content"):
+            reading.within(item, "type", "text", "cache_control")
+            cache(item, reading)
+        reading.within(members.object("citations"), "enabled")
+
+
+_SHOWN: Mapping[str, tuple[str, ...]] = {
+    "search_result": ("source", "title", "content", "citations"),
+    "tool_reference": ("tool_name",),
+    "browser_state": ("tabs", "state_changes"),
+    "container_upload": ("file_id",),
+    "compaction": ("content", "encrypted_content"),
+}
+"""What we know of a block that is shown as text."""
 
 _READERS: Mapping[str, Callable[[Members, Reading, Limits], Part]] = {
     "text": _text,

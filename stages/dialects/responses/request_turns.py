@@ -175,6 +175,9 @@ class ItemReader:
         return ToolUsePart(item.call_id("call_id", self.limits), item.need("name"), arguments, kind, namespace, **rest)
 
     def _reasoning(self, item: Members) -> ReasoningPart:
+        self.reading.within(item, "type", "id", "status", "summary", "content", "encrypted_content")
+        for part in (*item.objects("summary"), *item.objects("content")):
+            self.reading.within(part, "type", "text")
         summary = [part.text("text") for part in item.objects("summary")]
         content = [part.text("text") for part in item.objects("content")]
         text = "\n\n".join(piece for piece in (summary if any(summary) else content) if piece)
