@@ -12,6 +12,7 @@ from attrs import define, evolve, field, frozen
 from pipeline.jsontext import BLANK, dumps, end_of
 from stages.scrub.early import Beginning
 from stages.scrub.ends import BEHIND_STRING, Ended, Ends, Loose, adrift
+from stages.scrub.fence import Fence
 from stages.scrub.grammar import Openings, Part, Source, Unfinished, is_cut, more, one_of, second, skip
 from stages.scrub.mend import LEAKED_QUOTE, LEAKED_QUOTES, QUOTES, mend_told
 
@@ -24,7 +25,8 @@ _LOOSE = {**{opening: (closing,) for opening, closing in COMMENTS.items()}, LEAK
 """What opens what strict JSON does not hold, besides quotes of one character, and what closes it then."""
 _BEGIN = "\"'“‘{}/"
 """What may stand behind the brace of an object, besides the letters of a bare key."""
-_BETWEEN = ("}", "{", ",", "```", *COMMENTS)
+_MARKS = ("```", "~~~")
+_BETWEEN = ("}", "{", ",", *_MARKS, *COMMENTS)
 """What may stand between a body and its closer: a brace too many, the next body, the end of a fence, a comment."""
 
 
@@ -229,16 +231,33 @@ class Behind:
 
 
 def end(
-    source: Source, closers: tuple[str, ...], openings: Openings, *, several: bool
+    source: Source, closers: tuple[str, ...], openings: Openings, *, several: bool, around: Fence | None = None
 ) -> Generator[None, None, Behind]:
     """Take what may stand between a body and its closer, and the closer, or, if there may be `several`, what stands
     before another body.
 
-    Without either nothing is taken: what stands there is the reader's, as it is where markup begins before that.
+    Without either nothing is taken: what stands there is the reader's, as it is where markup begins before that. What
+    stands in the fence `around` the body is never the reader's, if that ends near.
     """
+    ends = Ends(closers, openings)
+    closed = around is None or (yield from around.close(source))
+    found = yield from _end(source, ends, several=several)
+    if around is None or closed or found.token:
+        return found
+    source.mark()
+    if not (yield from around.rest(source, ends)):
+        source.back()
+        return found
+    source.taken()
+    yield from around.close(source)
+    return evolve((yield from _end(source, ends, several=several)), said=True)
+
+
+def _end(source: Source, ends: Ends, *, several: bool) -> Generator[None, None, Behind]:
+    """As `end`, outside of a fence."""
     source.mark()
     try:
-        found = yield from _behind(source, Ends(closers, openings), several=several)
+        found = yield from _behind(source, ends, several=several)
     except Unfinished:
         found = Behind()
     if found.token:
@@ -257,6 +276,8 @@ def _behind(source: Source, ends: Ends, *, several: bool) -> Generator[None, Non
         if token in COMMENTS:
             text, token = yield from ends.until(source, COMMENTS[token])
             said = said or text.strip() != ""
+        elif token in _MARKS:
+            yield from skip(source, token[0])
         elif not token and (words := (yield from ends.words(source))):
             token, said = words, True
         mended = mended or token == "}"
