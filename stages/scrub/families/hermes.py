@@ -83,9 +83,7 @@ def _bodies(
         doubtful = another and not (early and early.opened) and all(isinstance(call, Lost) for call in calls)
         if not doubtful:
             yield from calls
-        if around is not None:
-            yield from around.close(source)
-        behind = yield from end(source, CLOSERS, place.openings, several=True)
+        behind = yield from end(source, CLOSERS, place.openings, several=True, around=around)
         if doubtful:
             yield from calls if behind.token else (Plain(),)
         yield from beside(behind)
