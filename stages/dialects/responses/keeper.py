@@ -18,6 +18,7 @@ from pipeline.events import (
 )
 from pipeline.ledger import Ledger
 from pipeline.logprobs import scores_in
+from pipeline.word import word
 from stages.dialects.responses.kept import (
     DELTA,
     DONE,
@@ -236,7 +237,7 @@ class Keeper:
                 for text in kept.texts.values():
                     self.unsaid(unknown_in(text.announced or {}), GONE)
         for kept in self.items if self.missed else ():
-            if kept.final is None and not kept.gone and kept.item.get("type") in SPEAKING:
+            if kept.final is None and not kept.gone and word(kept.item.get("type")) in SPEAKING:
                 items = map(_object, told if isinstance(told, list) else ())
                 item = next((item for item in items if self.of({"item": item}) is kept), {})
                 kept.item |= {name: value for name, value in item.items() if name not in PLACES}

@@ -23,6 +23,7 @@ from pipeline.events import (
 from pipeline.jsontext import dumps
 from pipeline.ledger import Ledger
 from pipeline.message import final_usage
+from pipeline.word import word
 from stages.dialects.responses.errors import failed_error
 from stages.dialects.responses.keeper import ADDED, ITEM_DONE, SPEAKING, TEXTS, WORDS, Keeper, honest, spoken, spot_of
 from stages.dialects.responses.kept import (
@@ -113,7 +114,7 @@ class ResponsesReturner:
         if self._waits(said):
             self._waiting.append((frame, said, events))
             return out
-        out += self._written(self._keeper.closing(said) if said.get("type") in TERMINALS else ())
+        out += self._written(self._keeper.closing(said) if word(said.get("type")) in TERMINALS else ())
         out += self._written(self._keeper.revived(said, events))
         return [*out, *self._back(frame, said, self._told(said, events, events))]
 
@@ -178,7 +179,7 @@ class ResponsesReturner:
         self._number += len(cut)
         out += cut
         for kept in self._keeper.items:
-            if kept.final is None and not kept.gone and kept.item.get("type") in SPEAKING:
+            if kept.final is None and not kept.gone and word(kept.item.get("type")) in SPEAKING:
                 out += self._written(kept.closing("incomplete"))
         return [*out, self._ending("failed", None, error=failed_error(error))]
 
