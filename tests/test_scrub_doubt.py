@@ -117,3 +117,12 @@ def test_a_call_that_was_told_ends_with_a_message_that_its_limit_cut(begun: str)
     assert (call.name, call.arguments, out.lost) == ("f", '{"a": 1', [])
     with pytest.raises(UpstreamError):
         Scrubbed(EARLY).give(*said(f"{body}{MARKUP}"))
+
+
+@pytest.mark.parametrize("too_many", [",", ":", "[", "]", ", ", "\n:"])
+def test_a_sign_too_many_at_the_beginning_of_a_body_is_no_prose(too_many: str) -> None:
+    for closer in (E, f"{E}\n{MARKUP}"):
+        out = at_every_cut(f'{O}{{{too_many}"name": "f", "arguments": {{"x": 1}}}}{closer}')
+        assert (out.content, out.lost) == ([F] * (closer != E), [("dropped", NONE)])
+    for prose in ("{...}", "{ <json> }", "{…}", "{1}"):
+        assert at_every_cut(f"{O}{prose}{E}").content == [f"{O}{prose}{E}"]

@@ -23,7 +23,7 @@ COMMENTS = {"//": "\n", "/*": "*/"}
 """What opens a comment, and what closes it then."""
 _LOOSE = {**{opening: (closing,) for opening, closing in COMMENTS.items()}, LEAKED_QUOTE: LEAKED_QUOTES}
 """What opens what strict JSON does not hold, besides quotes of one character, and what closes it then."""
-_BEGIN = "\"'“‘{}/"
+_BEGIN = "\"'“‘{}/,:[]"
 """What may stand behind the brace of an object, besides the letters of a bare key."""
 _MARKS = ("```", "~~~")
 _BETWEEN = ("}", "{", ",", *_MARKS, *COMMENTS)

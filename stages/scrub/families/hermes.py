@@ -61,6 +61,12 @@ def _hermes(source: Source, place: Place) -> Generator[Found | None, None, None]
         opener = yield from one_of(source, OPENERS + TOKENS)
         if not opener:
             raise Refused
+        if outside.name and outside.given:
+            source.at -= len(opener)
+            if (yield from place.openings.here(source)):  # it says its call, and another begins behind it
+                yield from outside.alone(place.limits.json_depth, place.freeform)
+                return
+            source.at += len(opener)
     if not char or not (yield from begins(source)):
         raise Refused
     yield from _bodies(source, place, outside, around)
