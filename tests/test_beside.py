@@ -236,16 +236,17 @@ ADVISED: Json = {"type": "advisor_message", "input_tokens": 900, "output_tokens"
 @pytest.mark.parametrize(
     ("iterations", "counts"),
     [
-        ([COMPACTED, OWN], (203 + 4, 45)),
-        ([COMPACTED, OWN, ADVISED], (203 + 4, 45)),
+        ([COMPACTED, OWN], (23 + 4, 10)),
+        ([COMPACTED, OWN, ADVISED], (23 + 4, 10)),
+        ([OWN, OWN], (46 + 4, 20)),
         ([OWN], (23 + 4, 10)),
         ([COMPACTED, {"type": "fallback_message", "input_tokens": 7, "output_tokens": 7}], (23 + 4, 10)),
-        ([COMPACTED, {**OWN, "cache_read_input_tokens": 6}], (203 + 6, 45)),
+        ([COMPACTED, {**OWN, "cache_read_input_tokens": 6}], (23 + 6, 10)),
         ([7, {"type": [], "input_tokens": 5}, {"type": "message"}], (23 + 4, 10)),
         ("x", (23 + 4, 10)),
     ],
 )
-def test_the_iterations_of_the_model_itself_are_summed_up(
+def test_the_iterations_that_an_answer_took_are_summed_up(
     arriving: Form, iterations: Any, counts: tuple[int, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(USAGE, "messages", {**SPENT, "iterations": iterations})

@@ -23,17 +23,16 @@ COUNTS: Final[dict[str, tuple[str | None, frozenset[str]]]] = {
 """What is read of a `usage` object, and of the one in it."""
 
 FALLBACK: Final = "fallback_message"
-OWN: Final = ("message", "compaction")
-"""The iterations of the model itself; an advisor's are another model's."""
+OWN: Final = "message"
+"""The iterations that the answer took; a compaction's and an advisor's are not in its counts."""
 
 
 def usage_of(counts: Any, before: Usage | None = None, ledger: Ledger | None = None) -> Usage | None:
     """A `usage` object; what it does not say, or says as null, stays as it was `before`. None: nobody counted.
     `ledger`: see `count_of`.
 
-    `output_tokens` holds the thinking. Counts replace earlier ones, never add to them. Where there were several
-    iterations, these counts are of the answer alone, and all that the model itself took is the sum of the iterations';
-    but with a fallback they tell the whole.
+    `output_tokens` holds the thinking. Counts replace earlier ones, never add to them. What the answer took in several
+    iterations is their sum; but with a fallback these counts tell the whole.
     """
     if not isinstance(counts, dict):
         return before
@@ -67,9 +66,9 @@ def _summed(iterations: Any, ledger: Ledger | None) -> dict[str, int | None]:
         return {}
     sums: dict[str, int | None] = {}
     for name, member in NAMES.items():
-        counts = [count_of(one.get(member), ledger) for one in told if one.get("type") in OWN]
+        counts = [count_of(one.get(member), ledger) for one in told if one.get("type") == OWN]
         if found := [count for count in counts if count is not None]:
             sums[name] = min(sum(found), MOST)
     if len(told) > 1 and ledger is not None:
-        ledger.record("MessagesNormalizer", "usage.iterations", "summed up", "clients are told what they took together")
+        ledger.record("MessagesNormalizer", "usage.iterations", "summed up", "clients are told what the answer took")
     return sums
