@@ -16,7 +16,9 @@ OF_BODY: Final = {
 """The members of a call, and of the object within, that are read."""
 OF_SCORES: Final = frozenset({"content", "refusal"})
 OF_NOTE: Final = frozenset({"type", NOTE})
-OF_PART: Final = frozenset({"type", "text", "thinking", "reasoning", "summary", "refusal", "signature"})
+OF_PART: Final = frozenset({"type", "text", "thinking", "reasoning", "summary", "refusal", "signature", "closed"})
+PARTS: Final = ("text", "output_text", "thinking", "reasoning", "refusal")
+"""The parts that are read; others are dropped whole. `closed`: Mistral says that a thought has ended."""
 OF_DETAIL: Final = NAMING | DETAIL
 
 
@@ -31,7 +33,8 @@ def note_delta(delta: Mapping[str, Any], unread: Unread) -> None:
         unread.note(call, OF_BODY["function"], "choices[].delta.function_call.")
     if isinstance(parts := delta.get("content"), list):
         for part in parts:
-            unread.note(part, OF_PART, "choices[].delta.content[].")
+            if isinstance(part, dict) and part.get("type", "text") in PARTS:
+                unread.note(part, OF_PART, "choices[].delta.content[].")
     if isinstance(notes := delta.get("annotations"), list):
         for note in notes:
             if isinstance(note, dict) and isinstance(note.get(NOTE), dict):
