@@ -42,7 +42,8 @@ upstream gives nothing else, Chat's `stream_options.include_usage`, the members 
 with reasoning that the upstream did not make. The upstream is the judge of it: what a known member cannot hold
 (`temperature: "hot"`) and what is missing (a `model` that stands in the URL) is refused by the other dialects alone, as
 is a word that we do not know (a role, an effort, a format's type). A member that we cannot read counts as absent here
-and goes up as it came, and the ledger says so (`not read`). Refused there too is only a body that is no JSON object or
+and goes up as it came, unless the route decides it, and the ledger says so (`not read`).
+Refused there too is only a body that is no JSON object or
 too large or deep, and an unreadable member with an envelope of ours in it. The query goes up with it, and the headers
 that say which form of the dialect is spoken (`anthropic-beta`, `openai-beta`); they are dropped toward another one.
 

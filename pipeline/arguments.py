@@ -289,7 +289,10 @@ class FreeformArguments:
         if self._state is not _Bare.HEAD:
             return "", self._state is _Bare.TEXT and not cut
         head = self.withheld
-        return "" if _NONE_FIRST.sub("", head).strip(BLANK) == "" and not cut else head, not cut
+        rest = _NONE_FIRST.sub("", head)
+        if not rest.strip(BLANK):
+            return head if cut else "", not cut
+        return head, not cut and beginning(rest) != 0  # an object that broke off before its string is no text
 
     def _head(self, text: str) -> str:
         """Before it is known what it is. Blanks decide nothing, and are not looked through."""

@@ -1,7 +1,7 @@
 """What building a request has alike in every dialect: what it begins with, and what its answer is read with."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from typing import Any
+from typing import Any, Final
 
 from attrs import evolve
 
@@ -11,6 +11,8 @@ from pipeline.portable import portable
 from pipeline.request import Choosing, Node, Request, RequestOptions, ToolUsePart
 from pipeline.toolnames import BuiltRequest, ToolNames, UpstreamIds
 from pipeline.turns import nodes_of
+
+DECIDED: Final = "the route decides it"
 
 
 class Builder:
@@ -44,6 +46,7 @@ class Builder:
             body["stream"] = True
         if self.native:
             body = as_given(self.request, body, rows, changed)
+            self._note_decided(body)
         else:
             for node in _nodes(self.request):
                 if node.extras:
@@ -52,13 +55,30 @@ class Builder:
         return BuiltRequest(body, evolve(self.names.map(self.ids), calls=calls))
 
     @property
+    def _unread(self) -> frozenset[str]:
+        """The members of the client's body that could not be read."""
+        return frozenset() if self.request.given is None else self.request.given.unread
+
+    def _note_decided(self, body: Mapping[str, Any]) -> None:
+        """Record what could not be read and does not go up as it came, if that is not told yet."""
+        told = {entry.path for entry in self.ladder.ledger if entry.action != "not read"}
+        for name in sorted(self._unread - told):
+            if name not in body:
+                self.ladder.ledger.record(self.ladder.stage, name, "dropped", DECIDED)
+            elif self.request.given is not None and body[name] is not self.request.given.body[name]:
+                self.ladder.ledger.record(self.ladder.stage, name, "rewritten", DECIDED)
+
+    @property
     def _demands_a_call(self) -> bool:
         """Whether the answer must call a tool."""
         choice = self.request.tool_choice
         return choice is not None and choice.mode in (Choosing.ANY, Choosing.ONE)
 
-    def _bound(self) -> int | None:
-        """The bound on the answer's tokens; that the route's most is below the client's is told."""
+    def _bound(self, *names: str) -> int | None:
+        """The bound on the answer's tokens; that the route's most is below the client's is told. Where the client's,
+        one of `names`, could not be read, it is the route's."""
+        if self.request.max_tokens is None and not self._unread.isdisjoint(names):
+            return self.options.most_tokens
         bound = self.request.bound(self.options.most_tokens)
         if bound != self.request.max_tokens:
             self._lose("max_tokens", "max_tokens above the most")

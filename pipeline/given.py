@@ -34,7 +34,9 @@ def route_changes(
 ) -> set[str]:
     """The members that a route changes also toward the client's own dialect, by that dialect's names for them."""
     changed = {"model"} if options.model not in ("", request.model) else set()
-    if request.bound(options.most_tokens) != request.max_tokens:
+    unread = frozenset() if request.given is None else request.given.unread
+    beyond = options.most_tokens is not None and not unread.isdisjoint(bounds)
+    if beyond or request.bound(options.most_tokens) != request.max_tokens:
         changed.update(bounds)
     if not options.sampling:
         changed.update(sampling)
@@ -47,14 +49,14 @@ def as_given(
     request: Request, body: Mapping[str, Any], rows: Mapping[str, Row], changed: Collection[str]
 ) -> dict[str, Any]:
     """The client's own body; of `body` only the members that are `changed`, and those that by the table `rows` say what
-    is no more what was read."""
+    is no more what was read. Of the latter one that could not be read stays, unless `body` says it."""
     if request.given is None:
         return dict(body)
     own, edited = request.given.body, _edited(request)
     anew = set(changed)
     if edited:
-        anew.update(name for name in (*own, *body) if edited & _said_by(name, rows))
-    anew -= request.given.unread
+        silent = request.given.unread - body.keys()
+        anew.update(name for name in (*own, *body) if name not in silent and edited & _said_by(name, rows))
     written: dict[str, Any] = {}
     for name in (*own, *body):
         if name not in anew and name in own:

@@ -26,6 +26,8 @@ from pipeline.stage import Stage
 
 NOTHING: Final = ("", "null")
 """What stands for no arguments."""
+ENDS: Final = (MessageDelta, MessageStop, StreamError)
+"""What tells how an answer ended."""
 OVERHEAD: Final = 100
 """What a frame takes besides its bytes, or more."""
 
@@ -34,7 +36,8 @@ OVERHEAD: Final = 100
 class Unroller:
     """The events of the stream that a whole answer is told as, which remember its frames.
 
-    If the stream does not say what the answer does, the answer is told by `encoder`, and that is recorded.
+    If the stream does not say what the answer does, the answer is told by `encoder`; if it does not say that it failed,
+    the error is told behind it. Both are recorded.
     """
 
     unroll: Callable[[bytes], Sequence[Frame]]
@@ -45,12 +48,17 @@ class Unroller:
     ledger: Ledger
 
     def __call__(self, body: bytes, message: Message) -> Sequence[Event]:
-        if message.error is not None:
-            return [*disassemble(message)]
-        events = self._read(self.unroll(body))
-        if _gist(assemble(events)) != _gist(message):
-            self.ledger.record("Unroller", "body", "rewritten", "it is told in a form that no stream has")
+        events, error = self._read(self.unroll(body)), message.error
+        told = assemble(events)
+        alike = _gist(told, error) == _gist(message, error) and (told.error is None or error is not None)
+        if not alike:
             events = self._read(self.encoder().receive([*disassemble(message)]))
+            told = assemble(events)
+        if error is not None and not _is_said(error, told.error):
+            alike = False
+            events = [*(event for event in events if not isinstance(event, ENDS)), error]
+        if not alike:
+            self.ledger.record("Unroller", "body", "rewritten", "it is told in a form that no stream has")
         return events
 
     def _read(self, frames: Sequence[Frame]) -> list[Event]:
@@ -206,14 +214,19 @@ def _arguments(call: ToolUse) -> str:
     return call.arguments if call.arguments.strip() not in NOTHING else "{}"
 
 
-def _gist(message: Message) -> tuple[object, ...]:
-    """What a message says: its texts, whatever each is called, its calls, and how many other things it holds."""
+def _gist(message: Message, error: StreamError | None) -> tuple[object, ...]:
+    """What a message says: its texts, whatever each is called, its calls, and how many other things it holds. If it
+    failed, no call of it counts as whole."""
     texts, calls, others = "", [], 0
     for content in message.content:
         if isinstance(content, ToolUse):
-            calls.append((content.name, _arguments(content), content.complete))
+            calls.append((content.name, _arguments(content), content.complete and error is None))
         elif isinstance(content, Text | Refusal | Reasoning):
             texts += content.text
         else:
             others += 1
     return texts, calls, others
+
+
+def _is_said(error: StreamError, told: StreamError | None) -> bool:
+    return told is not None and (told.kind, told.message) == (error.kind, error.message)

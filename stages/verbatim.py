@@ -159,7 +159,8 @@ class FrameReturner(Stage[Event, bytes]):
         self._settle(out)
         if origin.number > self._due:
             self.returner.missing()
-        self._due = max(self._due, origin.number + 1)
+        due = origin.number + (len(origin.made) == 1)  # what else it made may be left out
+        self._due = max(self._due, due)
         self._write(self.returner.another(origin, event), out)
 
     def _settle(self, out: list[bytes]) -> None:

@@ -257,8 +257,45 @@ def test_a_call_or_an_item_more_is_one(said: Any) -> None:
     assert len(list(ledger)) == 1
 
 
-def test_an_answer_that_failed_is_told_as_it_is_read() -> None:
-    failed = evolve(message(Text("a")), stop_reason=None, error=BOOM)
-    out = unroller(Ledger())(b"no JSON", failed)
-    assert out == [*disassemble(failed)]
-    assert not any(event.origin for event in out)
+def test_an_answer_that_failed_is_told_as_the_frames_of_its_stream() -> None:
+    ledger = Ledger()
+    failed = evolve(message(Text("a"), evolve(CALL, complete=False)), stop_reason=None, error=evolve(BOOM))
+
+    class FailedKeeper(Keeper):
+        """A text, a call that is whole, and an error, from frames that hold no more than the text."""
+
+        def receive(self, items: Sequence[Frame]) -> Sequence[Event]:
+            return remembering([*disassemble(evolve(failed, content=(Text("a"), CALL)))])
+
+    stage = evolve(unroller(ledger), keeper=FailedKeeper)
+    out = stage(b'["a"]', failed)
+    assert assemble(out).error == BOOM
+    assert all(isinstance(event.origin, Origin) for event in out)
+    assert list(ledger) == []
+
+
+@pytest.mark.parametrize("frames", [b'["a"]', b'["b"]'])
+def test_a_failure_that_its_stream_does_not_tell_is_told_behind_it_and_recorded(frames: bytes) -> None:
+    ledger = Ledger()
+    failed = evolve(message(Text("a")), stop_reason=None, error=evolve(BOOM))
+    *told, error = unroller(ledger)(frames, failed)
+    assert (error, error.origin) == (BOOM, None)
+    assert [type(event).__name__ for event in told] == ["MessageStart", "BlockStart", "TextDelta", "BlockStop"]
+    assert all(isinstance(event.origin, Origin) for event in told)
+    assert assemble(told).content == (Text("a"),)
+    assert [(entry.path, entry.action) for entry in ledger] == [("body", "rewritten")]
+
+
+def test_a_failure_that_its_answer_does_not_tell_is_none() -> None:
+    ledger = Ledger()
+
+    class FailedKeeper(Keeper):
+        """At first an error."""
+
+        def receive(self, items: Sequence[Frame]) -> Sequence[Event]:
+            error = evolve(BOOM) if items[0].raw == b"b" else None
+            return remembering([*disassemble(evolve(message(Text("a")), error=error))])
+
+    out = evolve(unroller(ledger), keeper=FailedKeeper)(b'["b"]', message(Text("a")))
+    assert assemble(out).error is None
+    assert [(entry.path, entry.action) for entry in ledger] == [("body", "rewritten")]

@@ -3,6 +3,8 @@
 import json
 from typing import Any
 
+import pytest
+
 from pipeline.dialect import RequestFacts
 from pipeline.events import Usage
 from pipeline.outcome import Verdict
@@ -57,6 +59,28 @@ def test_counts_of_nothing_are_the_upstreams_word_too() -> None:
     out, outcome = body_of("responses", sse(*frames), RequestFacts(stream=False, usage=Usage(input=77)))
     usage = json.loads(out)["usage"]
     assert (usage["input_tokens"], usage["total_tokens"], outcome.usage) == (0, 4, Usage(output=4))
+
+
+@pytest.mark.parametrize("none", [{}, {"odd": 1}, {"prompt_tokens": "5", "input_tokens": "5", "output_tokens": None}])
+def test_what_counts_nothing_is_no_count_and_no_estimate_of_ours_in_its_place(none: Json) -> None:
+    facts = RequestFacts(stream=False, usage=Usage(input=77))
+    said = ["usage"] if none else []
+    for name in ("chat", "responses"):
+        frames = frames_of(name)
+        for frame in frames:
+            where = frame.get("response") or frame
+            if where.get("usage"):
+                where["usage"] = none
+        out, outcome = body_of(name, sse(*frames) + (b"data: [DONE]\n\n" if name == "chat" else b""), facts)
+        assert json.loads(out).get("usage") is None
+        assert (outcome.usage, outcome.estimated) == (facts.usage, True)
+        assert [entry.path for entry in outcome.ledger] == said
+        stream, outcome = stream_of(name, {**bodies()[name], "usage": none}, RequestFacts(usage=facts.usage))
+        check_law(name, stream)
+        assert [frame for frame in payloads(stream)[:-1] if frame.get("usage")] == []
+        assert name == "chat" or payloads(stream)[-1]["response"]["usage"] is None
+        assert (outcome.usage, outcome.estimated) == (facts.usage, True)
+        assert [entry.path for entry in outcome.ledger] == said
 
 
 def gathered(*frames: Json) -> tuple[int, Json, list[str]]:

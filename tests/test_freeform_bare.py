@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from pipeline.arguments import FreeformArguments
-from pipeline.errors import LimitExceeded
+from pipeline.errors import LimitExceeded, UpstreamError
 from pipeline.events import ArgumentsDelta, BlockStart, BlockStop, Event, StreamError, ToolUseBlock
 from pipeline.limits import Limits
 from pipeline.outcome import Verdict
@@ -165,6 +165,17 @@ def test_no_arguments_are_an_empty_text(nothing: str) -> None:
     assert [event.complete for event in made if isinstance(event, BlockStop)] == [True]
 
 
+@pytest.mark.parametrize("begun", ["{", '{"', '{"inp', '{"input"', ' {"input" : ', '{"input":"ab'])
+def test_an_object_that_breaks_off_is_no_input(begun: str) -> None:
+    for size in (1, 100):
+        stage = buffer()
+        play(stage, OPEN, *(args(0, begun[at : at + size]) for at in range(0, len(begun), size)))
+        with pytest.raises(UpstreamError, match="no JSON object") as raised:
+            stage.receive([END])
+        made = raised.value.take()
+        assert not any(isinstance(event, BlockStop) for event in made)
+
+
 @pytest.mark.parametrize("begun", ['{"inp', "nul", "{", '{"input":"a'])
 def test_an_error_in_the_middle_leaves_the_call_open(begun: str) -> None:
     made = [event for step in play(buffer(), OPEN, args(0, begun), BOOM) for event in step]
@@ -185,4 +196,4 @@ def test_a_beginning_that_decides_nothing_is_withheld_and_counted() -> None:
     assert arguments.held == 0
     arguments = FreeformArguments()
     arguments.feed(" {")
-    assert (arguments.held, arguments.close(cut=True), arguments.close()) == (2, (" {", False), (" {", True))
+    assert (arguments.held, arguments.close(cut=True), arguments.close()) == (2, (" {", False), (" {", False))

@@ -226,10 +226,20 @@ def test_more_of_what_waits_behind_a_call_goes_before_what_waits_for_it() -> Non
     ]
 
 
-def test_a_refusal_does_not_wait_for_text() -> None:
+def test_a_refusal_waits_for_the_text_of_another_block() -> None:
     stage = InterleaveBuffer()
     play(stage, start(0, TEXT), start(1, TEXT), text(0, "a"))
-    assert last(stage, RefusalDelta(1, "No.")) == [stop(0), start(1, TEXT), RefusalDelta(1, "No.")]
+    assert play(stage, RefusalDelta(1, "No."), text(0, "b"), stop(0)) == [
+        [],
+        [text(0, "b")],
+        [stop(0), start(1, TEXT), RefusalDelta(1, "No.")],
+    ]
+
+
+def test_a_refusal_beside_text_of_its_own_block_does_not() -> None:
+    stage = InterleaveBuffer()
+    play(stage, start(0, TEXT), text(0, "a"))
+    assert last(stage, RefusalDelta(0, "No.")) == [RefusalDelta(0, "No.")]
 
 
 # Misuse

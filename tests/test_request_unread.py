@@ -87,6 +87,78 @@ def test_what_the_route_decides_holds_also_beside_what_cannot_be_read() -> None:
     ]
 
 
+STREAM: dict[str, Any] = {"stream": True}
+COUNTED: dict[str, Any] = {**STREAM, "stream_options": {"include_usage": True}}
+COLD = RequestOptions(sampling=False)
+LOW = RequestOptions(effort="low")
+DECIDED: list[tuple[str, dict[str, Any], JSON, JSON, tuple[str, ...]]] = [
+    ("chat", {"streams_only": True}, {"stream": "false"}, COUNTED, ()),
+    ("messages", {"streams_only": True}, {"stream": 0.5}, STREAM, ()),
+    ("responses", {"streams_only": True}, {"stream": "false"}, STREAM, ()),
+    ("chat", {"models": {"": "big"}}, {"model": 5}, {"model": "big"}, ()),
+    ("messages", {"requests": RequestOptions(most_tokens=100)}, {"max_tokens": "5000"}, {"max_tokens": 100}, ()),
+    (
+        *("responses", {"requests": RequestOptions(most_tokens=100)}),
+        *({"max_output_tokens": "5000"}, {"max_output_tokens": 100}, ()),
+    ),
+    (
+        *("chat", {"requests": RequestOptions(most_tokens=100)}),
+        *({"max_completion_tokens": "5000"}, {"max_completion_tokens": 100}, ()),
+    ),
+    ("chat", {"requests": RequestOptions(most_tokens=100)}, {"max_tokens": "5000"}, {"max_tokens": 100}, ()),
+    (
+        *("chat", {"requests": RequestOptions(most_tokens=100)}),
+        *({"max_completion_tokens": "5000", "max_tokens": "x"}, {"max_completion_tokens": 100}, ("max_tokens",)),
+    ),
+    ("chat", {"requests": COLD}, {"temperature": "0.5", "top_p": "x"}, {}, ("temperature", "top_p")),
+    ("messages", {"requests": COLD}, {"temperature": "0.5", "top_k": "x"}, {}, ("temperature", "top_k")),
+    ("responses", {"requests": COLD}, {"temperature": "0.5"}, {}, ("temperature",)),
+    ("chat", {"requests": LOW}, {"reasoning_effort": 5}, {"reasoning_effort": "low"}, ()),
+    ("chat", {"requests": RequestOptions(effort="")}, {"reasoning_effort": 5}, {}, ("reasoning_effort",)),
+    (
+        *("messages", {"requests": LOW}, {"thinking": 5, "output_config": 5}),
+        *({"thinking": {"type": "adaptive"}, "output_config": {"effort": "low"}}, ()),
+    ),
+    (
+        *("responses", {"requests": LOW}, {"reasoning": 5, "include": 5}),
+        *({"reasoning": {"effort": "low", "summary": "auto"}, "include": 5}, ()),
+    ),
+]
+"""What of a body cannot be read and the route decides: what goes up instead, and what does not go up at all."""
+
+
+@pytest.mark.parametrize(("name", "options", "odd", "due", "dropped"), DECIDED)
+def test_what_the_route_decides_holds_also_of_what_cannot_be_read_itself(
+    name: str, options: dict[str, Any], odd: JSON, due: JSON, dropped: tuple[str, ...]
+) -> None:
+    given = {**MINIMAL[name], **odd}
+    exchange = route(name, name, **options).open(json.dumps(given).encode())
+    assert sent(exchange) == {key: value for key, value in {**given, **due}.items() if key not in dropped}
+    told = {entry["path"] for entry in exchange.ledger if entry["action"] != "not read"}
+    assert odd.keys() - {"include"} <= told
+    assert {entry["path"] for entry in exchange.ledger if entry["action"] == "dropped"} == {*dropped}
+
+
+def test_an_unread_bound_beside_one_within_the_most_does_not_go_up() -> None:
+    on = route("chat", "chat", requests=RequestOptions(most_tokens=100))
+    exchange = on.open(json.dumps({**MINIMAL["chat"], "max_tokens": 9, "max_completion_tokens": "5000"}).encode())
+    assert sent(exchange) == {**MINIMAL["chat"], "max_completion_tokens": 9}
+    assert ("max_completion_tokens", "rewritten") in {(entry["path"], entry["action"]) for entry in exchange.ledger}
+
+
+def test_what_the_route_does_not_decide_goes_up_though_it_cannot_be_read() -> None:
+    for name, options, odd in (
+        ("chat", RequestOptions(old_max_tokens=True), {"max_completion_tokens": "5000"}),
+        ("chat", RequestOptions(), {"stream": True, "stream_options": 5}),
+        ("messages", RequestOptions(effort=""), {"max_tokens": "5000"}),
+        ("responses", RequestOptions(effort=""), {"include": 5}),
+    ):
+        given = {**MINIMAL[name], **odd}
+        exchange = route(name, name, requests=options).open(json.dumps(given).encode())
+        assert sent(exchange) == given
+        assert {entry["action"] for entry in exchange.ledger} == {"not read"}
+
+
 def test_an_envelope_that_cannot_be_opened_stays_here() -> None:
     sealed = envelope.seal("other", "m", "t", "blob")
     messages = [

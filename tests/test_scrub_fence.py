@@ -8,10 +8,11 @@ from attrs import evolve
 from stages.scrub.calls import LEFT
 from stages.scrub.fence import Fence, fence, unfenced
 from stages.scrub.grammar import Refused
-from tests.scrubbing import CALL, PROMPT, F, at_every_cut, at_every_size
+from tests.scrubbing import CALL, HIDING, MARKUP, PROMPT, F, at_every_cut, at_every_size
 
 EARLY = evolve(PROMPT, stream_calls=True)
 BESIDE = ("dropped", LEFT.reason)
+MENDED = ("mended", "the JSON of a call")
 DEEP = "<｜tool▁call▁begin｜>"
 NAMED = f"{DEEP}f<｜tool▁sep｜>"
 ENDED = "<｜tool▁call▁end｜>"
@@ -46,12 +47,12 @@ def test_a_fence_is_taken_with_its_line(text: str, given: Any, left: str) -> Non
 @pytest.mark.parametrize(
     ("text", "given", "left"),
     [
-        ("\n```x", None, "x"),
-        ("``````x", None, "x"),
-        (f"{'`' * 600}x", None, "x"),
-        ("``x", None, "``x"),
-        ("\n~~~", None, "\n~~~"),
-        ("", None, ""),
+        ("\n```x", True, "x"),
+        ("``````x", True, "x"),
+        (f"{'`' * 600}x", True, "x"),
+        ("``x", False, "``x"),
+        ("\n~~~", False, "\n~~~"),
+        ("", False, ""),
     ],
 )
 def test_a_fence_ends_with_its_marks_or_more_of_them(text: str, given: Any, left: str) -> None:
@@ -107,6 +108,51 @@ def test_what_the_line_of_a_fence_says_beside_the_language_is_recorded(frame: st
 def test_what_the_line_of_a_fence_says_is_recorded_once() -> None:
     out = at_every_cut(f"<tool_call>```word\n[{CALL}, {CALL}]```</tool_call>")
     assert (out.content, out.lost) == ([F, F], [BESIDE])
+
+
+AFTER = {
+    "\nNote: done\n": BESIDE,
+    ', "n": 3}\n': BESIDE,
+    '\n, "n": "} ``"}, [\n': BESIDE,
+    "\nUse <tool_call to call\n": BESIDE,
+    f"\n{'a' * 1000}\n": BESIDE,
+    "}\n": MENDED,
+    "\n": None,
+}
+"""What stands between a body and the end of its fence, and what is recorded of it."""
+
+
+@pytest.mark.parametrize("options", [PROMPT, HIDING, EARLY])
+@pytest.mark.parametrize("after", AFTER)
+@pytest.mark.parametrize("marks", ["```", "~~~~", ""])
+def test_what_stands_between_a_body_and_the_end_of_its_fence_is_recorded(after: str, marks: str, options: Any) -> None:
+    for opener, body, closer in (
+        ("<tool_call>\n", CALL, "\n</tool_call>"),
+        ("<tool_call name=f>", '{"x": 1}', "</tool_call>"),
+        (DEEP, CALL, ENDED),
+        (f"{DEEP}function<｜tool▁sep｜>f\n", '{"x": 1}', ENDED),
+    ):
+        whole = f"{opener}{marks or '```'}json\n{body}{after}{marks}{closer}"
+        out = at_every_cut(f"{whole}\n{MARKUP} b", options=options)
+        assert out.content == [F, F, "b"]
+        assert out.lost == ([AFTER[after]] if AFTER[after] else [])
+
+
+@pytest.mark.parametrize(
+    "after", ["\nSo:\n```sh\nls\n```\n", f"\n{'a' * 1100}", "\nand so on", " and\n<tool_call>x\n```sh\n```\n"]
+)
+def test_what_stands_behind_a_body_whose_fence_never_ends_is_the_readers(after: str) -> None:
+    for opener, body in (("<tool_call>", CALL), (NAMED, '{"x": 1}')):
+        out = at_every_cut(f"{opener}```json\n{body}{after}")
+        assert (out.content, out.lost) == ([F, after.lstrip()], [])
+    other = f"<tool_call>```json\n{CALL}\nand\n{MARKUP}\n```"
+    assert [one for one in at_every_cut(other).content if isinstance(one, tuple)] == [F, F]
+
+
+def test_another_body_may_stand_in_a_fence_or_behind_it() -> None:
+    for between in ("\n", ", ", "\n```\n", " and\nso on\n```\n"):
+        out = at_every_cut(f"<tool_call>```json\n{CALL}{between}{CALL}\n```</tool_call>b")
+        assert (out.content, out.lost) == ([F, F, "b"], [BESIDE] if "and" in between else [])
 
 
 @pytest.mark.parametrize("prose", ["```two words {}", "```a`b\n{}", "``{}"])

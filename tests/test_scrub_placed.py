@@ -17,6 +17,7 @@ from pipeline.events import (
     ReasoningDelta,
     RefusalDelta,
     ServerBlock,
+    TextDelta,
     ToolUseBlock,
 )
 from pipeline.limits import Limits
@@ -24,6 +25,7 @@ from pipeline.route import AnswerOptions
 from pipeline.testing import play
 from stages.scrub import TagScrubber
 from stages.scrub.inplace import OWN
+from stages.scrub.tape import EVENT
 from tests.canonical import BEGIN, CALL_A, END, REASONING, TEXT, args, losses, start, stop, text, think
 from tests.canonical import TOOLS as CALLED
 from tests.scrubbing import CALL, MARKUP, NATIVE, PROMPT, TOOLS, F, Scrubbed, cuts, obeys
@@ -297,3 +299,21 @@ def test_a_block_that_something_beside_text_began_is_closed_before_what_is_put_i
     assert out[:3] == [start(0, TEXT), beside, stop(0)]
     obeys([BEGIN, *out], dense=False)
     assert [event for event in out if event == text(OWN + 1, "b")]
+
+
+def test_the_start_of_a_text_block_behind_markup_leaves_before_another_block() -> None:
+    other = start(2, REASONING)
+    assert steps(text(0, MARKUP), stop(0), start(1, TEXT), other)[2:] == [[], [start(1, TEXT), other]]
+
+
+def test_a_refusal_is_no_text_that_blanks_behind_markup_could_belong_to() -> None:
+    made = said(RefusalDelta(0, "no"), text(0, MARKUP), text(0, " a"))
+    assert [event.text for event in made if isinstance(event, TextDelta)] == ["a"]
+
+
+def test_what_waits_behind_blanks_counts_with_its_frame() -> None:
+    scrubber = TagScrubber(options=PROMPT, tools=TOOLS, in_place=True)
+    play(scrubber, FIRST, text(0, " "))
+    before = scrubber.held
+    play(scrubber, Carry("x", Frame(b"1" * 50)))
+    assert scrubber.held - before == EVENT + 50

@@ -8,7 +8,7 @@ from attrs import evolve
 from stages.scrub.calls import LEFT, NO_ARGUMENTS, NO_BODY, NO_NAME
 from stages.scrub.grammar import Refused
 from stages.scrub.tag import Tag, tag
-from tests.scrubbing import CALL, PROMPT, F, Scrubbed, at_every_cut, at_every_size, cuts, said
+from tests.scrubbing import CALL, MARKUP, PROMPT, F, Scrubbed, at_every_cut, at_every_size, cuts, said
 
 CLOSED = Tag(closed=True)
 EARLY = evolve(PROMPT, stream_calls=True)
@@ -166,6 +166,17 @@ def test_tags_round_a_tag_say_what_it_does_not() -> None:
     whole = '<tool_call name="f" path="x">\n<tool_call name="g">{"x": 1}</tool_call>'
     out = at_every_cut(whole)
     assert (out.content, out.lost) == ([("g", '{"x": 1}')], [("dropped", LEFT.reason)])
+
+
+@pytest.mark.parametrize(
+    "other", [MARKUP, '<tool_call name="f" arguments=\'{"x": 1}\'/>', f"<tool_call>\n```\n{CALL}```</tool_call>"]
+)
+def test_a_call_that_a_tag_says_is_one_where_another_begins_behind_it(other: str) -> None:
+    for between in ("", "\n"):
+        out = at_every_cut(f"""a <tool_call name="g" arguments='{{"a":1}}'>{between}{other} b""")
+        assert (out.content, out.lost) == (["a ", ("g", '{"a":1}'), F, " b"], [])
+    whole = """<tool_call name="g" arguments='{"a":1}'><tool_call> is no call"""
+    assert at_every_cut(whole).content == [whole]
 
 
 def test_a_slash_belongs_to_a_value_without_quotes_as_in_html() -> None:

@@ -131,6 +131,6 @@ def test_what_a_server_tells_of_an_item_too_late_is_recorded() -> None:
     raw = sent("responses", body, Form.STREAM)
     late = raw.replace(b'"status": "completed", "role"', b'"late": 1, "status": "completed", "role"')
     assert late != raw
-    for text, due in ((raw, []), (late, ["late"])):
+    for text, due in ((raw, ["strange"]), (late, ["late", "strange"])):
         _, outcome = returned("responses", [text], facts=RequestFacts(tools={"f": {}}), options=GUIDED)
         assert [entry.path for entry in outcome.ledger if entry.path != "logprobs"] == due

@@ -83,18 +83,18 @@ class Piece:
         return isinstance(self.block, ToolUseBlock) and not self.whole
 
 
-_VOICE: dict[type[Event], str] = {TextDelta: "_text", RefusalDelta: "_refusal", ReasoningDelta: "_reasoning"}
+_VOICE: dict[type[Event], str] = {TextDelta: "_text", RefusalDelta: "_text", ReasoningDelta: "_reasoning"}
 
 
 @define
 class Voices:
     """Blocks that may be split, have said something, and are not written to their end: in order, by what they say.
 
-    Of two that say text, or refusals, or reasoning at the same time, the first speaks and the other waits for its end.
+    Of two that say text, which a refusal is for some clients, or reasoning at the same time, the first speaks and the
+    other waits for its end.
     """
 
     _text: tuple[int, ...] = field(init=False, default=())
-    _refusal: tuple[int, ...] = field(init=False, default=())
     _reasoning: tuple[int, ...] = field(init=False, default=())
 
     def speak(self, piece: Piece, says: type[Event]) -> None:
@@ -111,7 +111,7 @@ class Voices:
 
     def clear(self) -> None:
         """All blocks have ended."""
-        self._text = self._refusal = self._reasoning = ()
+        self._text = self._reasoning = ()
 
     def waits(self, piece: Piece) -> bool:
         """Whether another block must be written to its end before a piece may begin."""
@@ -127,7 +127,7 @@ class Voices:
         """Where in the queue more of a block belongs: before the first that waits for its end."""
         voices = self._of(says)
         later = {*voices[voices.index(index) + 1 :]} if index in voices else ()
-        return next((at for at, piece in enumerate(queue) if piece.says is says and piece.source in later), len(queue))
+        return next((at for at, piece in enumerate(queue) if piece.source in later), len(queue))
 
     def _of(self, says: type[Event]) -> tuple[int, ...]:
         voices: tuple[int, ...] = getattr(self, _VOICE[says]) if says in _VOICE else ()

@@ -7,7 +7,7 @@ from functools import cache
 
 from attrs import define, field, frozen
 
-from stages.scrub.grammar import Openings, Refused, Source, Unfinished, more, one_of, skip, until, word
+from stages.scrub.grammar import BLANKS, Openings, Refused, Source, Unfinished, more, one_of, peek, skip, until, word
 
 QUOTES = "\"'"
 """What may open a string of a body that cannot be read, and closes it then."""
@@ -17,6 +17,10 @@ _BEFORE_STRING = frozenset("{[,:" + QUOTES)
 """What may stand before one: also another, where what parts them was left out."""
 
 
+BRACKETS = {"{": 1, "[": 1, "}": -1, "]": -1}
+"""What a bracket adds to how many are open."""
+_FRAME = BLANKS + "`~"
+"""What may stand between the last bracket and a closer: a fence ends there."""
 NEAR = 64
 """So many characters may stand between a body and its closer, but for blanks."""
 
@@ -84,6 +88,78 @@ class Ends:
         return token
 
 
+@define
+class Loose:
+    """A string, or a comment, that strict JSON does not hold: it may be one that only looks like it, and never ends."""
+
+    source: Source
+    ends: Ends
+    closings: tuple[str, ...]
+    """What ends it."""
+    depth: int
+    """So many brackets were open before it, less those that were closed in it."""
+    closed: int = 0
+    """Where the first closer stands in it that no markup in it has opened, by what was taken before it; 0: nowhere."""
+    _markup: int = 0
+    """So much markup has begun in it and was not closed."""
+    _bare: bool = False
+    """The last bracket stands right before this, and closes."""
+
+    def read(self, *, escapes: bool) -> Generator[None, None, Ended | None]:
+        """Take the rest of it, what ends it included: then it is whole. `escapes`: a backslash hides what would end it.
+
+        It is closed, where the body's closer stands behind all the brackets that close the body. None: it is no string,
+        as other markup begins behind a closer, or the message ends.
+        """
+        source, known = self.source, (*self.closings, *self.ends.tokens)
+        search = marks_of("{}[]\\" if escapes else "{}[]", frozenset(token[0] for token in known)).search
+        while True:
+            found = search(source.text, source.at)
+            end = found.start() if found else len(source.text)
+            self._bare = self._bare and not source.text[source.at : end].strip(_FRAME)
+            source.at = end
+            if found is None:
+                if not (yield from more(source)):
+                    return None
+                continue
+            token = yield from one_of(source, known)
+            if token in self.closings:
+                return Ended.WHOLE
+            if token:
+                ended = yield from self._met(token)
+                if ended is not Ended.WHOLE:
+                    return ended
+            else:
+                self._pass(found.group())
+                if found.group() == "\\" and (yield from peek(source)) in ("\\", *self.closings):
+                    source.at += 1
+
+    def _met(self, token: str) -> Generator[None, None, Ended | None]:
+        """A closer or an opener was taken; it is whole still, or ends as `read` tells."""
+        source, closes = self.source, token in self.ends.closers
+        source.at -= len(token)
+        if closes and not self._markup:
+            if self._bare and self.depth <= 0:
+                return Ended.CLOSED
+            self.closed = self.closed or source.past
+        elif closes:
+            self._markup -= 1
+        elif (yield from self.ends.openings.here(source)):
+            if self.closed:
+                return None
+            self._markup += 1
+        source.at += len(token)
+        self._bare = False
+        return Ended.WHOLE
+
+    def _pass(self, char: str) -> None:
+        """Take a character."""
+        self.source.at += 1
+        added = BRACKETS.get(char, 0)
+        self.depth += added
+        self._bare = added < 0
+
+
 def adrift(source: Source, ends: Ends, before: str) -> Generator[None, None, tuple[Ended, int]]:
     """Take what is no JSON up to what ends it, outside of what looks like a string; how, and what was taken by then.
     `before`: the last character before it that is no blank.
@@ -111,7 +187,7 @@ class _Adrift:
 
     def outside(self) -> Generator[None, None, tuple[Ended, int] | None]:
         """Go on outside of a string, up to the next one at most."""
-        source, search = self.source, _marks(QUOTES, self.ends.firsts).search
+        source, search = self.source, marks_of(QUOTES, self.ends.firsts).search
         found = search(source.text, source.at)
         self._take(found.start() if found else len(source.text))
         if found is None:
@@ -131,7 +207,7 @@ class _Adrift:
         """Go on in what may be a string, up to its end."""
         source, quote, closed = self.source, self.quote, None
         closers = self.ends.closers
-        search = _marks(quote + "\\", frozenset(closer[0] for closer in closers)).search
+        search = marks_of(quote + "\\", frozenset(closer[0] for closer in closers)).search
         while True:
             found = search(source.text, source.at)
             self._take(found.start() if found else len(source.text))
@@ -180,6 +256,6 @@ def _words(firsts: frozenset[str]) -> "re.Pattern[str]":
 
 
 @cache
-def _marks(chars: str, firsts: frozenset[str]) -> "re.Pattern[str]":
+def marks_of(chars: str, firsts: frozenset[str]) -> "re.Pattern[str]":
     """Matches one of those characters."""
     return re.compile(f"[{re.escape(''.join(sorted(firsts | set(chars))))}]")

@@ -7,10 +7,13 @@ from collections.abc import Generator
 from attrs import frozen
 
 from stages.scrub.code import FENCES, MARKS
-from stages.scrub.grammar import Refused, Source, behind_blanks, one_of, peek, word
+from stages.scrub.ends import Ends, marks_of
+from stages.scrub.grammar import Refused, Source, behind_blanks, more, one_of, peek, skip, word
 
 LANGUAGES = frozenset({"", "json", "jsonc", "json5", "tool_call", "tool-call", "toolcall", "tool_code"})
 """What the line of a fence may say of the body without a loss."""
+FAR = 1024
+"""So many characters may stand between a body and the end of the fence round it."""
 
 _OPENING = re.compile(r"\s*(`{3,}|~{3,})[^\n`]*\n")
 _RUNS = {mark: re.compile(f"{mark}*") for mark in FENCES}
@@ -24,10 +27,47 @@ class Fence:
     marks: str
     left: bool = False
 
-    def close(self, source: Source) -> Generator[None, None, None]:
-        """Take the marks that end it, and blanks before them, if they stand here."""
-        if (yield from behind_blanks(source, (self.marks,))):
-            yield from word(source, _RUNS[self.marks[0]], sys.maxsize)
+    def close(self, source: Source) -> Generator[None, None, bool]:
+        """Take the marks that end it, and blanks before them, if they stand here; whether they do."""
+        if not (yield from behind_blanks(source, (self.marks,))):
+            return False
+        yield from word(source, _RUNS[self.marks[0]], sys.maxsize)
+        return True
+
+    def rest(self, source: Source, ends: Ends) -> Generator[None, None, bool]:
+        """Take what stands in it up to the marks that end it, which end their line too, or up to a closer; whether
+        either stands near. Other markup or the end of the message may not come first."""
+        begin, tokens, closes = source.past, (self.marks, *ends.tokens), False
+        search = marks_of("", frozenset(token[0] for token in tokens)).search
+        while not closes and source.past - begin <= FAR:
+            found = search(source.text, source.at)
+            source.at = found.start() if found else len(source.text)
+            if found is None:
+                if not (yield from more(source)):
+                    return False
+                continue
+            token = yield from one_of(source, tokens)
+            source.at -= len(token)
+            if token == self.marks:
+                closes = yield from self._closes(source, ends)
+                if not closes:
+                    return False
+            elif token in ends.closers:
+                closes = True
+            elif token and (yield from ends.openings.here(source)):
+                return False
+            else:
+                source.at += len(token) or 1
+        return source.past - begin <= FAR
+
+    def _closes(self, source: Source, ends: Ends) -> Generator[None, None, bool]:
+        """Whether the marks here end their line, or a closer stands behind them; nothing is taken."""
+        source.mark()
+        yield from self.close(source)
+        char = yield from skip(source, " \t\r")
+        closes = char in ("", "\n") or (yield from one_of(source, ends.closers)) != ""
+        source.back()
+        return closes
 
 
 def fence(source: Source) -> Generator[None, None, Fence]:

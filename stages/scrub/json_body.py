@@ -11,20 +11,22 @@ from attrs import define, evolve, field, frozen
 
 from pipeline.jsontext import BLANK, dumps, end_of
 from stages.scrub.early import Beginning
-from stages.scrub.ends import BEHIND_STRING, Ended, Ends, adrift
-from stages.scrub.grammar import Openings, Part, Source, Unfinished, is_cut, more, one_of, second, skip, until
+from stages.scrub.ends import BEHIND_STRING, Ended, Ends, Loose, adrift
+from stages.scrub.fence import Fence
+from stages.scrub.grammar import Openings, Part, Source, Unfinished, is_cut, more, one_of, second, skip
 from stages.scrub.mend import LEAKED_QUOTE, LEAKED_QUOTES, QUOTES, mend_told
 
-_INSIDE = {
-    opening: re.compile(rf"[^{closing}\\]*+(?:\\.[^{closing}\\]*+)*+", re.DOTALL) for opening, closing in QUOTES.items()
-}
+_INSIDE = re.compile(r'[^"\\]*+(?:\\.[^"\\]*+)*+', re.DOTALL)
 _BLANKS = re.compile(f"[{BLANK}]*+")
 NOTHING = Openings()
 COMMENTS = {"//": "\n", "/*": "*/"}
 """What opens a comment, and what closes it then."""
-_BEGIN = "\"'“‘{}/"
+_LOOSE = {**{opening: (closing,) for opening, closing in COMMENTS.items()}, LEAKED_QUOTE: LEAKED_QUOTES}
+"""What opens what strict JSON does not hold, besides quotes of one character, and what closes it then."""
+_BEGIN = "\"'“‘{}/,:[]"
 """What may stand behind the brace of an object, besides the letters of a bare key."""
-_BETWEEN = ("}", "{", ",", "```", *COMMENTS)
+_MARKS = ("```", "~~~")
+_BETWEEN = ("}", "{", ",", *_MARKS, *COMMENTS)
 """What may stand between a body and its closer: a brace too many, the next body, the end of a fence, a comment."""
 
 
@@ -59,17 +61,14 @@ class _Extent:
     brackets: list[str] = field(factory=list)
     string: int = 0
     """Where the last string began, by what was taken before it."""
+    closed: int = 0
+    """Where the closer stands that ends the body, if what it stands in is no string after all."""
 
     def take(self, source: Source, end: int) -> None:
         """Take the text up to `end`."""
         if self.early is not None:
             self.early.feed(source.text[source.at : end])
         source.at = end
-
-    def add(self, text: str) -> None:
-        """This was taken."""
-        if self.early is not None:
-            self.early.feed(text)
 
     def tell(self) -> Generator[Part | None, None, None]:
         """Tell the call that this is, as far as it is certain."""
@@ -89,7 +88,8 @@ def body(
 
     It ends where its brackets match outside of strings, or where a closer stands there, or other markup surely begins.
     Where it cannot be mended any more, that is read anew from the last string on, if what stands behind that is to
-    blame; nothing is left of it if `early` has told its call. Raises `Unfinished` if nothing ends it.
+    blame; nothing is left of it if `early` has told its call. A closer in a string that strict JSON does not hold, or
+    in a comment, ends it if that does not end. Raises `Unfinished` if nothing ends it.
     """
     extent = _Extent(Ends(closers, openings), depth, early)
     begin = source.past
@@ -102,12 +102,15 @@ def body(
         if early is not None and early.opened:
             source.taken()
             return Body("", False)
-        drifting = extent.string or source.past
-        source.back()
-        source.mark()
-        before = source.text[source.at : source.at + drifting - begin].rstrip()[-1:]
-        source.at += drifting - begin
-        ended, end = yield from adrift(source, extent.ends, before)
+        if extent.closed:
+            ended, end = Ended.CLOSED, extent.closed
+        else:
+            drifting = extent.string or source.past
+            source.back()
+            source.mark()
+            before = source.text[source.at : source.at + drifting - begin].rstrip()[-1:]
+            source.at += drifting - begin
+            ended, end = yield from adrift(source, extent.ends, before)
     except Unfinished:
         yield from extent.tell()
         source.back()
@@ -154,27 +157,28 @@ def _to_end(source: Source, extent: _Extent) -> Generator[Part | None, None, End
         elif char in QUOTES:
             extent.string = source.past
             extent.take(source, source.at + 1)
-            yield from _string(source, extent, char)
+            if char == '"':
+                yield from _string(source, extent)
+            elif (ended := (yield from _loose(source, extent, (QUOTES[char],)))) is not Ended.WHOLE:
+                return ended
             if not (yield from _may_follow(source, extent)):
                 return None
             extent.string = 0
-        elif char == "/":
-            if not (yield from _comment(source, extent)):
-                return None
-        elif token := (yield from one_of(source, (LEAKED_QUOTE,))):
-            text, closing = yield from until(source, LEAKED_QUOTES)
-            extent.add(token + text + closing)
-        elif char == LEAKED_QUOTE[0]:
+        elif opening := (yield from one_of(source, tuple(_LOOSE))):
+            source.at -= len(opening)
+            extent.take(source, source.at + len(opening))
+            if (ended := (yield from _loose(source, extent, _LOOSE[opening]))) is not Ended.WHOLE:
+                return ended
+        elif char in ("/", LEAKED_QUOTE[0]):
             return None
         else:  # what ends a body begins so, and none stands here
             extent.take(source, source.at + 1)
 
 
-def _string(source: Source, extent: _Extent, opening: str) -> Generator[Part | None, None, None]:
-    """Take the rest of a string."""
-    inside = _INSIDE[opening]
+def _string(source: Source, extent: _Extent) -> Generator[Part | None, None, None]:
+    """Take the rest of a string of strict JSON: whatever stands in it is its."""
     while True:
-        extent.take(source, end_of(inside, source.text, source.at))
+        extent.take(source, end_of(_INSIDE, source.text, source.at))
         if source.left and source.text[source.at] != "\\":
             extent.take(source, source.at + 1)
             return
@@ -194,14 +198,17 @@ def _may_follow(source: Source, extent: _Extent) -> Generator[Part | None, None,
             raise Unfinished
 
 
-def _comment(source: Source, extent: _Extent) -> Generator[None, None, bool]:
-    """Take a comment; whether it is one."""
-    token = yield from one_of(source, tuple(COMMENTS))
-    if not token:
-        return False
-    text, closing = yield from until(source, (COMMENTS[token],))
-    extent.add(token + text + closing)
-    return True
+def _loose(source: Source, extent: _Extent, closings: tuple[str, ...]) -> Generator[Part | None, None, Ended | None]:
+    """Take the rest of what strict JSON does not hold, up to what closes it: as `Loose.read` tells. What is told early
+    has ended before it. Raises `Unfinished` if nothing ends it, or the message does in a call that was told."""
+    yield from extent.tell()
+    loose = Loose(source, extent.ends, closings, len(extent.brackets))
+    ended = yield from loose.read(escapes=closings[0] in QUOTES.values())
+    told = extent.early is not None and extent.early.opened
+    if ended is None and (not loose.closed or (told and not source.left)):
+        raise Unfinished
+    extent.closed = 0 if ended else loose.closed
+    return ended
 
 
 def begins(source: Source) -> Generator[None, None, bool]:
@@ -224,16 +231,33 @@ class Behind:
 
 
 def end(
-    source: Source, closers: tuple[str, ...], openings: Openings, *, several: bool
+    source: Source, closers: tuple[str, ...], openings: Openings, *, several: bool, around: Fence | None = None
 ) -> Generator[None, None, Behind]:
     """Take what may stand between a body and its closer, and the closer, or, if there may be `several`, what stands
     before another body.
 
-    Without either nothing is taken: what stands there is the reader's, as it is where markup begins before that.
+    Without either nothing is taken: what stands there is the reader's, as it is where markup begins before that. What
+    stands in the fence `around` the body is never the reader's, if that ends near.
     """
+    ends = Ends(closers, openings)
+    closed = around is None or (yield from around.close(source))
+    found = yield from _end(source, ends, several=several)
+    if around is None or closed or found.token:
+        return found
+    source.mark()
+    if not (yield from around.rest(source, ends)):
+        source.back()
+        return found
+    source.taken()
+    yield from around.close(source)
+    return evolve((yield from _end(source, ends, several=several)), said=True)
+
+
+def _end(source: Source, ends: Ends, *, several: bool) -> Generator[None, None, Behind]:
+    """As `end`, outside of a fence."""
     source.mark()
     try:
-        found = yield from _behind(source, Ends(closers, openings), several=several)
+        found = yield from _behind(source, ends, several=several)
     except Unfinished:
         found = Behind()
     if found.token:
@@ -252,6 +276,8 @@ def _behind(source: Source, ends: Ends, *, several: bool) -> Generator[None, Non
         if token in COMMENTS:
             text, token = yield from ends.until(source, COMMENTS[token])
             said = said or text.strip() != ""
+        elif token in _MARKS:
+            yield from skip(source, token[0])
         elif not token and (words := (yield from ends.words(source))):
             token, said = words, True
         mended = mended or token == "}"

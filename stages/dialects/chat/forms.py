@@ -10,13 +10,15 @@ from pipeline.dialect import RequestFacts
 from pipeline.events import Frame, StopReason
 from pipeline.jsontext import as_written, dumps
 from pipeline.ledger import Ledger
+from pipeline.unread import says
 from stages.dialects.chat.content import REASONING, pieces_of
 from stages.dialects.chat.encode import completion_id
+from stages.dialects.chat.errors import error_body, error_in
 from stages.dialects.chat.normalize import DONE, FIRST_CHOICE
 from stages.dialects.chat.patch import Json, entries_in, finish_word, said_in
 from stages.dialects.chat.returned import WHOSE
 from stages.dialects.chat.stops import finish_of
-from stages.dialects.chat.usage import usage_object, usage_of
+from stages.dialects.chat.usage import tells, usage_object, usage_of
 
 STAGE: Final = "chat.forms"
 
@@ -46,7 +48,8 @@ def unroll(body: bytes, *, facts: RequestFacts, ledger: Ledger, clock: Callable[
     """The stream of a whole answer: each choice's message, its calls, its finish; then the counts, if they are wanted.
 
     What every chunk tells of its message is as it came; what the body lacks of that is made. Other members of the body
-    stand in the first chunk, those of a choice beside its finish.
+    stand in the first chunk, those of a choice beside its finish. Of an answer that failed they are told with its
+    error, at the end, and no choice finishes.
     """
     said = as_written(body)
     beside = {name: value for name, value in said.items() if name not in ("choices", "usage")}
@@ -54,10 +57,19 @@ def unroll(body: bytes, *, facts: RequestFacts, ledger: Ledger, clock: Callable[
     whose = _named({**whose, "object": "chat.completion.chunk"}, facts.model, clock)
     choices = [choice for choice in _list(said.get("choices")) if isinstance(choice, dict)]
     choices.sort(key=lambda choice: choice.get("index") not in FIRST_CHOICE)  # clients want it first
-    told = [{**whose, "choices": [chunk]} for choice in choices for chunk in _chunks(choice, ledger)]
-    if isinstance(usage := said.get("usage"), dict) and facts.include_usage:
-        told.append({**whose, "choices": [], "usage": _counted(usage, ledger)})
-    return [*(Frame(dumps(chunk | beside if at == 0 else chunk)) for at, chunk in enumerate(told)), Frame(DONE)]
+    error = error_in(said)
+    chunks = [chunk for choice in choices for chunk in _chunks(choice, ledger, failed=error is not None)]
+    told = [{**whose, "choices": [chunk]} for chunk in chunks]
+    counted = _counted(said.get("usage"), ledger) if facts.include_usage else {}
+    if error is not None:
+        theirs = isinstance(_object(beside.get("error")).get("message"), str)
+        last = {**beside, **({} if theirs else error_body(error)), **counted}
+        return [Frame(dumps(chunk)) for chunk in (*told, last)]
+    if told:
+        told[0] |= beside
+    if counted:
+        told.append({**whose, "choices": [], **counted})
+    return [*(Frame(dumps(chunk)) for chunk in told), Frame(DONE)]
 
 
 def _named(said: Json, model: str, clock: Callable[[], float]) -> Json:
@@ -68,8 +80,8 @@ def _named(said: Json, model: str, clock: Callable[[], float]) -> Json:
     return {**said, "id": completion_id(""), "model": model, **named, "created": time_}
 
 
-def _chunks(choice: Json, ledger: Ledger) -> Iterator[Json]:
-    """The chunks of a choice."""
+def _chunks(choice: Json, ledger: Ledger, *, failed: bool) -> Iterator[Json]:
+    """The chunks of a choice. `failed`: it has no finish, for a client would run its calls."""
     message = _object(choice.get("message") or choice.get("delta"))
     delta = {name: value for name, value in message.items() if value or name not in LISTS}
     calls = [_call(entry) for entry in entries_in(message)]
@@ -91,7 +103,11 @@ def _chunks(choice: Json, ledger: Ledger) -> Iterator[Json]:
         yield {**index, "delta": {"tool_calls": numbered}, "finish_reason": None}
     told = {**choice, **dict.fromkeys(logprobs)}
     beside = {name: value for name, value in told.items() if name not in APART}
-    yield {**beside, **index, "delta": {}, "finish_reason": _finish(choice, ledger, called=bool(calls))}
+    if failed and choice.get("finish_reason"):
+        ledger.record(STAGE, "finish_reason", "dropped", "the answer failed")
+    finish = None if failed else _finish(choice, ledger, called=bool(calls))
+    if finish or any(beside[name] for name in beside.keys() - index.keys()):
+        yield {**beside, **index, "delta": {}, "finish_reason": finish}
 
 
 def _texts(delta: Mapping[str, Any], ledger: Ledger) -> Json:
@@ -125,8 +141,15 @@ def _finish(choice: Mapping[str, Any], ledger: Ledger, *, called: bool) -> str:
     return finish_word(StopReason.TOOL_USE if called else StopReason.END_TURN)
 
 
-def _counted(usage: Json, ledger: Ledger) -> Json:
-    """Counts that add up: those that do stay as they are; of others it is recorded."""
+def _counted(usage: Any, ledger: Ledger) -> Json:
+    """The `usage` of an answer, if it counts anything, in counts that add up: those that do stay as they are.
+
+    Of others, and of what counts nothing, it is recorded.
+    """
+    if not tells(usage):
+        if says(usage):
+            ledger.record(STAGE, "usage", "dropped", "it holds no count of tokens")
+        return {}
     counts = usage_object(usage_of(usage))
     details = {name: value for name, value in counts.items() if isinstance(value, dict)}
     told = {name: _object(usage.get(name)) for name in details}
@@ -134,9 +157,9 @@ def _counted(usage: Json, ledger: Ledger) -> Json:
         told[name].get(part) not in (None, 0, count) for name, value in details.items() for part, count in value.items()
     )
     if not odd:
-        return usage
+        return {"usage": usage}
     ledger.record(STAGE, "usage", "translated", "its counts do not add up")
-    return {**usage, **counts, **{name: {**told[name], **details[name]} for name in details}}
+    return {"usage": {**usage, **counts, **{name: {**told[name], **details[name]} for name in details}}}
 
 
 def roll(
@@ -151,10 +174,10 @@ def roll(
             if isinstance(choice, dict):
                 _add(choices, choice)
         _tell(whole, {name: value for name, value in chunk.items() if name not in PADDING})
-    usage = whole.pop("usage", None)
+    counted = _counted(whole.pop("usage", None), ledger)
     told = [_closed(place, choice, ledger) for place, choice in sorted(choices.items())]
     named = _named({**whole, "object": "chat.completion"}, facts.model, clock)
-    return {**named, "choices": told, **({"usage": _counted(usage, ledger)} if isinstance(usage, dict) else {})}
+    return {**named, "choices": told, **counted}
 
 
 def _add(choices: dict[int, Json], more: Json) -> None:

@@ -52,6 +52,8 @@ from stages.dialects.chat.request_tables import (
 )
 
 _PLAIN = ("temperature", "top_p", "seed", "frequency_penalty", "presence_penalty", "logit_bias")
+BOUNDS = OLDER, NEWER = "max_tokens", "max_completion_tokens"
+"""The members that bound the answer's tokens."""
 
 
 def build(
@@ -115,12 +117,12 @@ class _Builder(Builder):
     def _changed(self) -> set[str]:
         """The members that are not as they came, also toward this same dialect."""
         changed = {"stream_options", *self.anew} if self.request.stream else set(self.anew)
-        bounds = ("max_tokens", "max_completion_tokens")
         if self.options.old_max_tokens:
-            changed.update(bounds)
+            changed.update(BOUNDS)
+        changed -= self._unread
         sampling = ("temperature", "top_p")
         return changed | route_changes(
-            self.request, self.options, bounds=bounds, sampling=sampling, reasoning=REASONING
+            self.request, self.options, bounds=BOUNDS, sampling=sampling, reasoning=REASONING
         )
 
     def _tools(self) -> list[JSON]:
@@ -196,12 +198,12 @@ class _Builder(Builder):
 
     def _bounds(self, body: JSON) -> None:
         request = self.request
-        bound = self._bound()
+        bound = self._bound(*BOUNDS)
         if bound is not None:
             if bound == 0 and not self.native:
                 self._lose("max_tokens", "max_tokens of zero")
-            older = self.options.old_max_tokens or (self.native and request.path("max_tokens") == "max_tokens")
-            body["max_tokens" if older else "max_completion_tokens"] = bound
+            own = self.native and request.path("max_tokens") == OLDER and NEWER not in self._unread
+            body[OLDER if self.options.old_max_tokens or own else NEWER] = bound
         if request.stop:
             most = MANY if self.native else STOPS
             if len(request.stop) > most:

@@ -92,7 +92,8 @@ class _Builder(Builder):
 
     def _changed(self) -> set[str]:
         """The members that are not as they came, also toward this same dialect."""
-        reasoning = ("thinking", "output_config", "max_tokens")
+        bound = () if "max_tokens" in self._unread and not self.options.thinking_budget else ("max_tokens",)
+        reasoning = ("thinking", "output_config", *bound)
         changed = route_changes(
             self.request, self.options, bounds=("max_tokens",), sampling=SAMPLING, reasoning=reasoning
         )
@@ -189,7 +190,7 @@ class _Builder(Builder):
 
     def _bounds(self, body: JSON) -> None:
         request = self.request
-        bound = self._bound()
+        bound = self._bound("max_tokens")
         body["max_tokens"] = self.options.max_tokens if bound is None else bound
         stop = [text for text in request.stop if text.strip() or self.native]
         if len(stop) != len(request.stop):

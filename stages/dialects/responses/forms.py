@@ -11,12 +11,15 @@ from pipeline.dialect import RequestFacts
 from pipeline.events import Frame
 from pipeline.jsontext import as_written
 from pipeline.ledger import Ledger
+from pipeline.unread import says
 from stages.dialects.responses.encode import UNASKED
+from stages.dialects.responses.errors import failed as failure_of
+from stages.dialects.responses.errors import failed_error
 from stages.dialects.responses.keeper import ADDED, ITEM_DONE
 from stages.dialects.responses.kept import CALLS, OF_PARTS, output_of, said_in
-from stages.dialects.responses.normalize import LIFE, TERMINALS
+from stages.dialects.responses.normalize import FAILED, LIFE, TERMINALS
 from stages.dialects.responses.patch import REPEAT
-from stages.dialects.responses.usage import usage_object, usage_of
+from stages.dialects.responses.usage import tells, usage_object, usage_of
 from stages.dialects.responses.written import OUTPUT_TEXT, Json, Wire
 
 BESIDE: Final = frozenset({"type", "sequence_number", "response"})
@@ -47,17 +50,22 @@ def unroll(body: bytes, *, facts: RequestFacts, ledger: Ledger, clock: Callable[
     untold: Json = dict.fromkeys(name for name in AT_THE_END if name in base)
     begun = base | untold | {"status": "in_progress", "output": []}
     begun.pop(REPEAT, None)
-    unrolled = _Unrolled(ledger)
+    status = base.get("status")
+    failed = str(status) in FAILED or says(base.get("error"))
+    unrolled = _Unrolled(ledger, failed)
     for kind in ("response.created", "response.in_progress"):
         unrolled.write(kind, {"response": begun})
     items = said.get("output")
     told = items if isinstance(items, list) else []
-    output = [unrolled.item(item) for item in told if isinstance(item, dict)]
-    status = base.get("status")
-    if status not in (COMPLETED, INCOMPLETE):
-        status = COMPLETED
+    output = [whole for item in told if isinstance(item, dict) and (whole := unrolled.item(item)) is not None]
+    if failed and not says(base.get("error")):
+        base["error"] = failed_error(failure_of(base))
+        ledger.record("responses.forms", "error", "mended", "none was told")
+    ended = ("failed",) if failed else (COMPLETED, INCOMPLETE)
+    if status not in ended:
+        status = ended[0]
         ledger.record("responses.forms", "status", "translated", "an answer of any other status ends the turn")
-    usage = {"usage": _counted(base["usage"])} if isinstance(base.get("usage"), dict) else {}
+    usage = _counted(base, ledger)
     unrolled.write(f"response.{status}", {"response": {**base, "status": status, "output": output, **usage}})
     return unrolled.frames
 
@@ -75,6 +83,8 @@ class _Unrolled:
     """A response while it is told."""
 
     ledger: Ledger
+    failed: bool
+    """Whether it failed: a call that has not ended never does, for a client would run it."""
     frames: list[Frame] = field(factory=list)
     _wire: Wire = field(factory=Wire)
     _place: int = 0
@@ -84,28 +94,33 @@ class _Unrolled:
         """One event."""
         self._wire.write(kind, members, self.frames)
 
-    def item(self, said: Json) -> Json:
-        """An item from its announcement to its end, as it is told there."""
+    def item(self, said: Json) -> Json | None:
+        """An item from its announcement to its end, as it is told there; None if it has none."""
         item = self._named(said)
         kind = str(item.get("type"))
-        where = {"item_id": item["id"], "output_index": self._place}
+        cut = self.failed and kind in CALLS and item.get("status") != COMPLETED
+        at = {"output_index": self._place}
+        where = {"item_id": item["id"], **at}
         words, parted = CALLS.get(kind), PARTED.get(kind, {})
         parts = {member: [*_parts(item.get(member), name)] for member, name in parted.items() if _has(item, member)}
         item |= parts
         begun = {**item, **{member: [] for member in parts}, **({} if words is None else {words.member: ""})}
         if "status" in item and (parts or words):
             begun["status"] = "in_progress"
-        self.write(ADDED, {"output_index": self._place, "item": begun})
+        self.write(ADDED, {**at, "item": begun})
         for member, told in parts.items():
-            for at, part in enumerate(told):
-                self._part(part, {**where, "summary_index" if member == "summary" else "content_index": at})
+            for place, part in enumerate(told):
+                self._part(part, {**where, "summary_index" if member == "summary" else "content_index": place})
         if words is not None and isinstance(text := item.get(words.member), str):
             if text:
                 self.write(f"{words.event}.delta", {**where, "delta": text})
-            if item.get("status") != INCOMPLETE:
+            if item.get("status") != INCOMPLETE and not cut:
                 self.write(f"{words.event}.done", {**where, words.member: text})
-        self.write(ITEM_DONE, {"output_index": self._place, "item": item})
         self._place += 1
+        if cut:
+            self.ledger.record("responses.forms", "output[]", "dropped", "the answer failed, and the call has no end")
+            return None
+        self.write(ITEM_DONE, {**at, "item": item})
         return item
 
     def _named(self, said: Json) -> Json:
@@ -116,8 +131,10 @@ class _Unrolled:
                 self.ledger.record("responses.forms", "output[].id", "renamed", "another item has it, or it is none")
             name = f"{prefix}_{secrets.token_hex(16)}"
         self._ids.add(name)
-        ended = {"status": COMPLETED} if prefix in ENDED and said.get("status") != INCOMPLETE else {}
-        if ended and said.get("status", COMPLETED) != COMPLETED:
+        status = said.get("status", COMPLETED)
+        due = INCOMPLETE if status == INCOMPLETE or (self.failed and status != COMPLETED) else COMPLETED
+        ended = {"status": due} if prefix in ENDED else {}
+        if ended and status != due:
             self.ledger.record(
                 "responses.forms", "output[].status", "translated", "the answer has ended, and its items"
             )
@@ -153,17 +170,23 @@ def _parts(value: Any, kind: str) -> Iterable[Json]:
     """The parts of an item; a plain text is one."""
     for part in value if isinstance(value, list) else () if value is None else (value,):
         told = part if isinstance(part, dict) else {"type": kind, "text": part}
-        yield {**told, **({"annotations": []} if kind == OUTPUT_TEXT.type and not told.get("annotations") else {})}
+        noted = told.get("type", kind) == OUTPUT_TEXT.type and not told.get("annotations")
+        yield {**told, **({"annotations": []} if noted else {})}
 
 
-def _counted(usage: Json) -> Json:
-    """Counts with all that clients demand of them."""
+def _counted(response: Json, ledger: Ledger) -> Json:
+    """The `usage` of a response, if it has one, with all that clients demand of it; null if it counts nothing."""
+    usage: Any = response.get("usage")
+    if not tells(usage):
+        if says(usage):
+            ledger.record("responses.forms", "usage", "dropped", "it holds no count of tokens")
+        return {"usage": None} if "usage" in response else {}
     counts = usage_object(usage_of(usage))
     told = {name: value for name, value in usage.items() if value is not None}
     for name, value in counts.items():
         if isinstance(value, dict) and isinstance(inner := told.get(name), dict):
             told[name] = {**value, **{part: count for part, count in inner.items() if count is not None}}
-    return {**counts, **told}
+    return {"usage": {**counts, **told}}
 
 
 def roll(
@@ -187,6 +210,6 @@ def roll(
             response["status"] = told.get("status") or TERMINALS.get(kind)
             for name in sorted(said.keys() - BESIDE) if told is not said else ():
                 ledger.record("responses.forms", name[:64], "dropped", "it stands beside the response")
-    usage = {"usage": _counted(response["usage"])} if isinstance(response.get("usage"), dict) else {}
+    usage = _counted(response, ledger)
     output = response.get("output") or output_of([*items.items()])
     return {**_whole(response, facts, clock), "output": output, **usage}

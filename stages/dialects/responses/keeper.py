@@ -18,6 +18,7 @@ from pipeline.events import (
 )
 from pipeline.ledger import Ledger
 from pipeline.logprobs import scores_in
+from pipeline.word import word
 from stages.dialects.responses.kept import (
     DELTA,
     DONE,
@@ -33,6 +34,7 @@ from stages.dialects.responses.kept import (
     output_of,
     restated_part,
     silent,
+    unknown_in,
 )
 from stages.dialects.responses.opaque import JOINT
 from stages.dialects.responses.written import ARGUMENTS, INPUT, OUTPUT_TEXT, RAW, REFUSAL, SUMMARY, Json, Words
@@ -40,6 +42,8 @@ from stages.dialects.responses.written import ARGUMENTS, INPUT, OUTPUT_TEXT, RAW
 ADDED: Final = "response.output_item.added"
 ITEM_DONE: Final = "response.output_item.done"
 
+SPEAKING: Final = ("message", "reasoning")
+"""The items that are ended before an error. A call is not, nor is the work of a tool that the provider runs."""
 TEXTS: Final = (TextDelta, RefusalDelta, ReasoningDelta, ArgumentsDelta)
 WORDS: Final[dict[type[Event], Words]] = {
     TextDelta: OUTPUT_TEXT,
@@ -56,6 +60,15 @@ ITEMS: Final[dict[str, Json]] = {
     **{words.type: {"type": "message", "role": "assistant"} for words in (OUTPUT_TEXT, REFUSAL)},
 }
 """What an item is that nobody announced, by the text that is told of it."""
+
+
+GONE: Final = "all of its item was left out"
+KNOWN: Final = frozenset(
+    {"type", "sequence_number", "output_index", "item_id", "content_index", "summary_index", "delta", "obfuscation"}
+    | {"item", "part", "logprobs", "id", "role", "status", "phase", "name", *PLACES}
+    | {words.member for words in WORDS.values()}
+)
+"""What an event of an item has, or a message, that goes with its text."""
 
 
 @define
@@ -91,7 +104,13 @@ class Keeper:
 
     def told(self, said: Json, made: Sequence[Event], events: Sequence[Event]) -> Json | None:
         """What is told where the server tells `said`, of whose events `made` these are left; None if nothing is."""
-        kind = str(said.get("type"))
+        back = self._told(str(said.get("type")), said, made, events)
+        kept = self.of(said) if back is None else None
+        if kept is not None and kept.words is None:
+            self.unsaid(said, "its item had ended" if kept.ended else GONE)
+        return back
+
+    def _told(self, kind: str, said: Json, made: Sequence[Event], events: Sequence[Event]) -> Json | None:
         if kind == ADDED:
             return self._added(said, made, events)
         if kind == ITEM_DONE:
@@ -99,6 +118,11 @@ class Keeper:
         if kind in EVENTS:
             return self._text(said, made, events)
         return _placed(said, self.of(said))
+
+    def unsaid(self, said: Mapping[str, Any], why: str) -> None:
+        """What stands beside a text that is told nowhere is lost."""
+        for name in sorted(said.keys() - KNOWN):
+            self.ledger.record(STAGE, name[:64], "dropped", why)
 
     def of(self, said: Mapping[str, Any]) -> Kept | None:
         """The item that an event is of."""
@@ -123,6 +147,7 @@ class Keeper:
 
     def leave(self, said: Json) -> None:
         """The item that an event announces is told nowhere."""
+        self.unsaid(said, GONE)
         self._leave(self._keep(said, _object(said.get("item")) or {"id": said.get("item_id")}, ()))
 
     def _leave(self, kept: Kept) -> None:
@@ -158,6 +183,8 @@ class Keeper:
             kept = self._keep(said, {"id": said.get("item_id"), **ITEMS[words.type]}, events)
         if kept is not None:
             self._own(kept, events)
+        if kept is not None and kept.gone and words is not None and step == PART:
+            kept.text_of(said, words).announced = part
         back = _placed(said, kept)
         if back is None and spoken(events):
             self.ledger.record(STAGE, "text", "dropped", "its item had ended")
@@ -200,6 +227,34 @@ class Keeper:
         late |= {name for one in _parts(item) for name in one if one[name] and not any(map(_has(name), parts))}
         for name in sorted(late):
             self.ledger.record(STAGE, name[:64], "dropped", "its item had ended")
+
+    def closing(self, said: Json) -> Iterator[tuple[str, Json]]:
+        """The ends of items whose own were left out, with what the terminal says of them."""
+        told = _object(said.get("response")).get("output")
+        for kept in self.items:
+            if kept.gone and kept.words is None and not kept.moved:
+                self.unsaid(kept.item, GONE)
+                for text in kept.texts.values():
+                    self.unsaid(unknown_in(text.announced or {}), GONE)
+        for kept in self.items if self.missed else ():
+            if kept.final is None and not kept.gone and word(kept.item.get("type")) in SPEAKING:
+                items = map(_object, told if isinstance(told, list) else ())
+                item = next((item for item in items if self.of({"item": item}) is kept), {})
+                kept.item |= {name: value for name, value in item.items() if name not in PLACES}
+                yield from kept.closing("incomplete" if item.get("status") == "incomplete" else "completed")
+
+    def revived(self, said: Json, events: Iterable[Event]) -> Iterator[tuple[str, Json]]:
+        """The beginning of a message that was left out and speaks after all."""
+        kept = self.of(said)
+        if kept is None or not kept.gone or kept.item.get("type") != "message" or not spoken(events):
+            return
+        kept.gone, kept.place = False, self.next
+        self.moved, self.next = True, self.next + 1
+        yield ADDED, {"output_index": kept.place, "item": kept.item}
+        for (_, at), text in sorted(kept.texts.items()):
+            if text.announced is not None:
+                where = {"item_id": kept.item.get("id"), "output_index": kept.place, text.words.index: at}
+                yield f"{text.words.part}.added", {**where, "part": text.announced}
 
     def output(self, told: Sequence[Any], new: Mapping[int, Json], *, retold: bool) -> list[Any]:
         """The output of the response, as it was really told, with the items that are `new`.

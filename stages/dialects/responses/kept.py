@@ -103,6 +103,8 @@ class Kept:
     """It was ended for the client before the server ended it."""
     gone: bool = False
     """It was left out."""
+    moved: bool = False
+    """An item of ours has what stands beside its text."""
     texts: dict[Key, Text] = field(factory=dict)
 
     @property

@@ -96,7 +96,7 @@ class _Builder(Builder):
             self.options,
             bounds=("max_output_tokens",),
             sampling=("temperature", "top_p"),
-            reasoning=("reasoning", "include"),
+            reasoning={"reasoning", "include"} - (self._unread & {"include"}),
         )
         return changed | self.anew
 
@@ -203,7 +203,7 @@ class _Builder(Builder):
 
     def _bounds(self, body: JSON) -> None:
         request = self.request
-        bound = self._bound()
+        bound = self._bound("max_output_tokens")
         if bound is not None:
             body["max_output_tokens"] = bound
             if bound == 0 and not self.native:

@@ -23,13 +23,13 @@ from pipeline.events import (
 from pipeline.jsontext import dumps
 from pipeline.ledger import Ledger
 from pipeline.message import final_usage
+from pipeline.word import word
 from stages.dialects.responses.errors import failed_error
-from stages.dialects.responses.keeper import ADDED, ITEM_DONE, TEXTS, WORDS, Keeper, honest, spoken, spot_of
+from stages.dialects.responses.keeper import ADDED, ITEM_DONE, SPEAKING, TEXTS, WORDS, Keeper, honest, spoken, spot_of
 from stages.dialects.responses.kept import (
     DELTA,
     EVENTS,
     PART,
-    Kept,
     NewItems,
     framed,
     output_of,
@@ -40,8 +40,6 @@ from stages.dialects.responses.patch import ended, renamed, status_of
 from stages.dialects.responses.usage import usage_object
 from stages.dialects.responses.written import OUTPUT_TEXT, Json
 
-SPEAKING: Final = ("message", "reasoning")
-"""The items that are ended before an error. A call is not, nor is the work of a tool that the provider runs."""
 COMMENT: Final = Frame(b"", raw=b": keep-alive\n\n")
 """The keep-alive before the first event, which must be the response's."""
 
@@ -116,6 +114,8 @@ class ResponsesReturner:
         if self._waits(said):
             self._waiting.append((frame, said, events))
             return out
+        out += self._written(self._keeper.closing(said) if word(said.get("type")) in TERMINALS else ())
+        out += self._written(self._keeper.revived(said, events))
         return [*out, *self._back(frame, said, self._told(said, events, events))]
 
     def changed(self, frame: Origin | None, events: Sequence[Event]) -> Sequence[Frame]:
@@ -132,6 +132,7 @@ class ResponsesReturner:
             self._emptied = self._emptied or (bool(self._waiting) and self._awaits(said))
             return [*out, *self._announced(said, ())] if self._emptied else out
         out += self._announced(said, left)
+        out += self._written(self._keeper.revived(said, left))
         if kind in TERMINALS:
             return [*out, *self._last_frame(frame, said, left)]
         whole = kind == ITEM_DONE and not known and spoken(left) != spoken(frame.made)
@@ -160,6 +161,7 @@ class ResponsesReturner:
             self._new.another(start, item if isinstance(item, dict) else {"id": said.get("item_id")}, {})
         elif kept.ended or kept.gone:
             part = kept.text_of(said, OUTPUT_TEXT).announced or part
+            kept.moved = True
             self._new.another(start, kept.item if kept.gone else {**kept.item, "id": None}, part or {})
         else:
             self._keeper.blocks[start.index] = kept
@@ -177,8 +179,8 @@ class ResponsesReturner:
         self._number += len(cut)
         out += cut
         for kept in self._keeper.items:
-            if kept.final is None and not kept.gone and kept.item.get("type") in SPEAKING:
-                out += self._close(kept, "incomplete")
+            if kept.final is None and not kept.gone and word(kept.item.get("type")) in SPEAKING:
+                out += self._written(kept.closing("incomplete"))
         return [*out, self._ending("failed", None, error=failed_error(error))]
 
     def idle(self) -> Sequence[Frame]:
@@ -219,6 +221,8 @@ class ResponsesReturner:
         """What waits is told nowhere."""
         waiting, self._waiting, self._emptied = self._waiting, [], False
         self._keeper.leave(waiting[0][1])
+        for _, said, _ in waiting[1:]:
+            self._keeper.told(said, (), ())
 
     def _let_go(self) -> list[Frame]:
         """What waits is told."""
@@ -287,6 +291,7 @@ class ResponsesReturner:
         if not isinstance(left[-1], MessageStop | StreamError):
             return out
         self._over = True
+        out += self._written(self._keeper.closing(said))
         ended = [*([] if self._end is None else [self._end]), left[-1]]
         return [*out, *self._back(frame, said, self._told(said, frame.made, ended))]
 
@@ -325,6 +330,7 @@ class ResponsesReturner:
             and isinstance(item := said.get("item"), dict)
         ):
             self._new.tell(event.index, item)
+            self._keeper.unsaid(said, "its item had ended")
         written = self._new.put(event, self._number, self._keeper.next)
         self._number, self._keeper.next = self._number + len(written), self._new.next_place
         if written and isinstance(event, TEXTS) and EVENTS.get(str(said.get("type")), ("",))[0] == DELTA:
@@ -345,6 +351,7 @@ class ResponsesReturner:
             self._end = event
         elif isinstance(event, MessageStop):
             self._over = True
+            out += self._written(self._keeper.closing({}))
             end = self._end or MessageDelta(StopReason.END_TURN)
             status, why = status_of(end)
             out.append(self._ending(status, end, incomplete_details=why))
@@ -365,7 +372,7 @@ class ResponsesReturner:
         if kept is None or kept.final is not None or kept.gone:
             self.ledger.record("ResponsesReturner", type(event).__name__, "dropped", "its block is not open")
         elif isinstance(event, BlockStop):
-            out += self._close(kept, "completed" if event.complete else "incomplete")
+            out += self._written(kept.closing("completed" if event.complete else "incomplete"))
         elif isinstance(event, TEXTS):
             said = spot_of(kept, event)
             text = kept.text_of(said, WORDS[type(event)] if kept.words is None else kept.words)
@@ -375,8 +382,8 @@ class ResponsesReturner:
         else:
             self.ledger.record("ResponsesReturner", type(event).__name__, "dropped", "Responses cannot show it here")
 
-    def _close(self, kept: Kept, status: str) -> list[Frame]:
-        return [self._write(kind, members) for kind, members in kept.closing(status)]
+    def _written(self, told: Iterable[tuple[str, Json]]) -> list[Frame]:
+        return [self._write(kind, members) for kind, members in told]
 
     def _ending(self, status: str, end: MessageDelta | None, **members: Any) -> Frame:
         """A terminal of ours."""

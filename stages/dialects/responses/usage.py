@@ -24,10 +24,15 @@ COUNTS: Final[dict[str, tuple[str | None, frozenset[str]]]] = {
 """What is read of a `usage` object, and of those in it."""
 
 
+def tells(usage: Any) -> bool:
+    """Whether a `usage` object counts anything, in the words that are read."""
+    names = ("input_tokens", "prompt_tokens", "output_tokens", "completion_tokens")
+    return isinstance(usage, dict) and any(count_of(usage.get(name)) is not None for name in names)
+
+
 def counted(usage: Any, ledger: Ledger, unread: Unread) -> Usage | None:
     """The counts of a `usage` object; None if there are none in it, as if there were no such object."""
-    names = ("input_tokens", "prompt_tokens", "output_tokens", "completion_tokens")
-    if not isinstance(usage, dict) or all(count_of(usage.get(name)) is None for name in names):
+    if not tells(usage):
         if says(usage):
             ledger.record("ResponsesNormalizer", "usage", "ignored", "it holds no count of tokens")
         return None

@@ -117,9 +117,7 @@ def _json(source: Source, place: Place, name: str, around: Fence | None) -> Gene
             raise Refused
         source.taken()
     yield from framed(calls, around)
-    if around is not None:
-        yield from around.close(source)
-    behind = yield from end(source, CLOSERS, place.openings, several=False)
+    behind = yield from end(source, CLOSERS, place.openings, several=False, around=around)
     if behind.token in SECTION_END:
         source.at -= len(behind.token)
     yield from beside(behind)

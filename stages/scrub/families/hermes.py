@@ -61,6 +61,12 @@ def _hermes(source: Source, place: Place) -> Generator[Found | None, None, None]
         opener = yield from one_of(source, OPENERS + TOKENS)
         if not opener:
             raise Refused
+        if outside.name and outside.given:
+            source.at -= len(opener)
+            if (yield from place.openings.here(source)):  # it says its call, and another begins behind it
+                yield from outside.alone(place.limits.json_depth, place.freeform)
+                return
+            source.at += len(opener)
     if not char or not (yield from begins(source)):
         raise Refused
     yield from _bodies(source, place, outside, around)
@@ -83,9 +89,7 @@ def _bodies(
         doubtful = another and not (early and early.opened) and all(isinstance(call, Lost) for call in calls)
         if not doubtful:
             yield from calls
-        if around is not None:
-            yield from around.close(source)
-        behind = yield from end(source, CLOSERS, place.openings, several=True)
+        behind = yield from end(source, CLOSERS, place.openings, several=True, around=around)
         if doubtful:
             yield from calls if behind.token else (Plain(),)
         yield from beside(behind)
