@@ -3,9 +3,26 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from pipeline.unread import Unread
+
 LOGPROBS: Final = "logprobs"
 
 Scores = Sequence[Mapping[str, Any]]
+
+
+OF_OTHER: Final = frozenset({"token", "logprob", "bytes"})
+OF_TOKEN: Final = OF_OTHER | {"top_logprobs"}
+"""The members of what could have stood there, and of a token, that are read."""
+
+
+def note_unread(entries: Any, unread: Unread, prefix: str) -> None:
+    """Record what of a list of tokens is not read. `prefix`: where it stands."""
+    for entry in entries if isinstance(entries, list) else ():
+        if isinstance(entry, dict):
+            unread.note(entry, OF_TOKEN, f"{prefix}[].")
+            rest = entry.get("top_logprobs")
+            for other in rest if isinstance(rest, list) else ():
+                unread.note(other, OF_OTHER, f"{prefix}[].top_logprobs[].")
 
 
 def note_of(entries: Any) -> Mapping[str, Any] | None:

@@ -192,6 +192,8 @@ class ChatEncoder(Encoder):
         if self.facts.one_call and self._calls:
             self.ledger.record(STAGE, "tool use", "dropped", ONE_CALL)
             return
+        if block.namespace:
+            self.ledger.record(STAGE, "namespace", "dropped", "Chat has no namespaces")
         opened.place, opened.kind = self._calls, self._kind_of(block)
         self._calls += 1
         if opened.kind is not block.kind:

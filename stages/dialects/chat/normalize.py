@@ -53,13 +53,13 @@ from stages.dialects.chat.content import (
     reasoning_of,
     said_alone,
     text_alone,
-    unread_members,
     word_of,
 )
 from stages.dialects.chat.errors import FAILING, error_in, failed_finish
 from stages.dialects.chat.fragments import LEGACY, Fragment, exact_entries, fragments_of
 from stages.dialects.chat.stops import STOP_REASONS, finish_of, is_ending
 from stages.dialects.chat.usage import Counting
+from stages.dialects.chat.within import note_delta, note_scores
 
 DONE: Final = b"[DONE]"
 NAME: Final = "chat"
@@ -235,6 +235,7 @@ class ChatNormalizer(Normalizer):
     def _score(self, scores: Any, delta: Mapping[str, Any], out: list[Event]) -> None:
         """How likely its tokens were: a note on the text, where the delta has some, or the tokens make none yet."""
         told = scores if isinstance(scores, dict) else {}
+        note_scores(told, self._unread)
         note = note_of(told.get("content")) if isinstance(delta.get("content"), str | list) else None
         if note is not None and self._text >= 0:
             out.append(AnnotationDelta(self._text, note))
@@ -276,8 +277,7 @@ class ChatNormalizer(Normalizer):
             self._annotations(notes, out)
         if isinstance(sequence := delta.get("stop_sequence"), str) and sequence:
             self._stop_sequence = sequence
-        for path, reason in unread_members(delta):
-            self.ledger.record("ChatNormalizer", path, "dropped", reason)
+        note_delta(delta, self._unread)
 
     def _write_text(self, text: str, out: list[Event]) -> None:
         text = self._halves.joined("text", text)

@@ -29,6 +29,7 @@ from pipeline.ids import CallIds
 from pipeline.jsontext import dumps, exact, is_object, size_of, whole_text
 from pipeline.ledger import Ledger
 from pipeline.limits import Limits
+from pipeline.unread import Unread
 from stages.dialects.messages.opaque import proof_of
 from stages.dialects.messages.words import INPUT, MEMBERS, NAME
 
@@ -46,7 +47,11 @@ class Writer:
     """Bytes that wait for the end of their block."""
     spoken: bool = field(init=False, default=False)
     """Some text was said."""
+    unread: Unread = field(init=False)
     _indexes: Iterator[int] = field(init=False, factory=count)
+
+    def __attrs_post_init__(self) -> None:
+        self.unread = Unread(STAGE, self.ledger)
 
     def open(self, block: Block, out: list[Event]) -> int:
         """Begin a block; its index."""
@@ -298,11 +303,23 @@ ADDING: Final = frozenset({"text", "thinking"})
 """The members of a delta that go on; the others replace."""
 
 
+REDACTED: Final = "redacted_thinking"
+READ: Final = {
+    "text": frozenset({"type", "text", "citations"}),
+    "thinking": frozenset({"type", "thinking", "signature"}),
+    REDACTED: frozenset({"type", "data"}),
+    "tool_use": frozenset({"type", "id", "name", "input", "caller", "toolset_name"}),
+}
+"""The members of a block that are read, or noted by themselves; blocks of other types are carried whole."""
+
+
 def begin(kind: str, block: Mapping[str, Any], writer: Writer, out: list[Event]) -> Part:
     """The block that begins, with what it brings already.
 
     Raises `UpstreamError` for a call without a name.
     """
+    if (read := READ.get(kind)) is not None and (kind != REDACTED or block.get("data")):
+        writer.unread.note(block, read, "content[].")
     if kind == "text":
         text = open_text(writer, out)
         text.say(_string(block, "text"), out)
@@ -317,7 +334,7 @@ def begin(kind: str, block: Mapping[str, Any], writer: Writer, out: list[Event])
         return thinking
     if kind == "tool_use":
         return _call(block, writer, out)
-    if kind == "redacted_thinking" and (data := _string(block, "data")):
+    if kind == REDACTED and (data := _string(block, "data")):
         redacted = WholePart(writer)
         redacted.index = writer.open(RedactedReasoningBlock(proof_of(kind, data)), out)
         return redacted

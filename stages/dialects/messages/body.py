@@ -12,7 +12,7 @@ from pipeline.jsontext import as_written, check_depth, exact, holds_object, load
 from pipeline.ledger import Ledger
 from pipeline.limits import DEFAULT_LIMITS, Limits
 from pipeline.message import Content, Message, Reasoning, RedactedReasoning, Refusal, Text, ToolUse, assemble
-from stages.dialects.messages.encode import UNCOUNTED, citation_of, message_id, note_served
+from stages.dialects.messages.encode import NAMESPACE, UNCOUNTED, citation_of, message_id, note_served
 from stages.dialects.messages.errors import error_in
 from stages.dialects.messages.normalize import MessagesNormalizer
 from stages.dialects.messages.opaque import blob_of
@@ -116,6 +116,8 @@ def _block(content: Content, ledger: Ledger, limits: Limits, at: int = 0) -> dic
     if isinstance(content, RedactedReasoning):
         return {"type": "redacted_thinking", "data": blob_of(content.data)}
     if isinstance(content, ToolUse):
+        if content.namespace:
+            ledger.record(STAGE, *NAMESPACE)
         return {"type": "tool_use", "id": content.id, "name": content.name, "input": _input(content, ledger, limits)}
     if content.dialect == NAME:
         return dict(content.payload)

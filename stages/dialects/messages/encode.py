@@ -48,6 +48,8 @@ from stages.dialects.messages.usage import counts_of
 from stages.dialects.messages.words import CITATIONS, NAME, PAGE
 
 STAGE: Final = "MessagesEncoder"
+NAMESPACE: Final = ("namespace", "dropped", "Messages has no namespaces")
+"""What the ledger says of what a call's tool is in."""
 UNCOUNTED: Final = ("usage", "made", "the upstream counted no tokens, and this dialect must have numbers")
 """How the ledger tells that the counts are nobody's."""
 
@@ -120,6 +122,8 @@ class MessagesEncoder(Encoder):
         if content is None:
             self.ledger.record(STAGE, path_of(event.index, event.block), "dropped", "Messages cannot show it")
             return
+        if isinstance(event.block, ToolUseBlock) and event.block.namespace:
+            self.ledger.record(STAGE, *NAMESPACE)
         _write("content_block_start", {"index": self._next, "content_block": content}, out)
         self._source = event.index
         if _is_custom(event):

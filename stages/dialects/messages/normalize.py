@@ -51,6 +51,16 @@ DELTAS: Final = frozenset({"delta"})
 ODD_INDEX: Final = re.compile(r"([0-9]{1,9})(\.0)?")
 """An index that some server writes as text, or as a float."""
 
+OF_DELTA: Final = frozenset({"type", "signature", "citation", *MEMBERS.values()})
+OF_EVENT: Final = {
+    "message_start": frozenset({"type", "message"}),
+    "content_block_start": frozenset({"type", "index", "content_block"}),
+    DELTA: frozenset({"type", "index", "delta"}),
+    "content_block_stop": frozenset({"type", "index"}),
+    "message_stop": frozenset({"type"}),
+}
+"""The members of a delta, and of events, that are read; those of the others tell the end, or are a message."""
+
 NO_FRAME: Final = Frame(b"")
 
 
@@ -74,6 +84,8 @@ class MessagesNormalizer(Normalizer):
     _key: Any = field(init=False, default=None)
     """The index and the type of the last delta; the next one mostly has the same. And what it was of."""
     _kind: str = field(init=False, default="")
+    _size: int = field(init=False, default=0)
+    """How many members it had: one that has another is looked at."""
     _plain: SpokenPart | None = field(init=False, default=None)
     _stop: StopReason | None = field(init=False, default=None)
     _stop_sequence: str | None = field(init=False, default=None)
@@ -86,7 +98,7 @@ class MessagesNormalizer(Normalizer):
         ids = CallIds(STAGE, "tool_use.id", self.ledger, self.limits, self.facts.calls)
         self._writer = Writer(self.ledger, self.limits, ids)
         self._content = Content(self._writer)
-        self._unread = Unread(STAGE, self.ledger)
+        self._unread = self._writer.unread
 
     @property
     def held(self) -> int:  # type: ignore[override]  # computed here, stored elsewhere
@@ -108,6 +120,8 @@ class MessagesNormalizer(Normalizer):
             if event["index"] != self._key or delta["type"] != self._kind or event["type"] != DELTA:
                 return False
             text = delta[MEMBERS[self._kind]]
+            if len(event) + len(delta) != self._size:
+                return False
             if not text or not (text.isascii() or is_whole(text)) or part.halves.odd:
                 return False
         except (LookupError, TypeError, AttributeError):
@@ -137,6 +151,8 @@ class MessagesNormalizer(Normalizer):
         if kind == "ping":
             out.append(Ping())
         elif (step := _STEPS.get(kind)) is not None:
+            if kind in OF_EVENT:
+                self._unread.note(event, OF_EVENT[kind], "event.")
             step(self, event, frame, out)
         elif (error := error_in(event, frame.name)) is not None:
             self._fail(error, out)
@@ -181,7 +197,10 @@ class MessagesNormalizer(Normalizer):
         key = _index(event)
         if (hosted := self._content.hosted(key)) is not None:
             hosted.add(kind, delta)
-        elif kind in MEMBERS:
+            return
+        self._unread.note(delta, OF_DELTA, "delta.")
+        if kind in MEMBERS:
+            self._size = len(event) + len(delta)
             if isinstance(text := delta.get(MEMBERS[kind]), str):
                 self._key, self._kind, self._plain = key, kind, self._content.say(key, kind, text, out)
             else:

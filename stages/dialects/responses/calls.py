@@ -1,7 +1,7 @@
 """The calls of an output."""
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, ClassVar, Final
 
 from attrs import define, field
 
@@ -12,10 +12,13 @@ from pipeline.jsontext import dumps, exact, is_object, size_of
 from pipeline.word import word
 from stages.dialects.responses.items import CUT_STATUSES, Item
 from stages.dialects.responses.voice import Said, Voice
+from stages.dialects.responses.within import COMMON
 
 CALL_KINDS = {"function_call": ToolKind.FUNCTION, "custom_tool_call": ToolKind.CUSTOM}
 MEMBERS = {ToolKind.FUNCTION: "arguments", ToolKind.CUSTOM: "input"}
 """Where the text of a call stands."""
+DIRECT: Final = {"type": "direct"}
+"""The caller of a call that the model makes itself."""
 
 
 @define(eq=False)
@@ -27,6 +30,7 @@ class CallItem(Item):
     and then the call stays open.
     """
 
+    read: ClassVar[frozenset[str] | None] = COMMON | {"call_id", "name", "namespace", "caller", *MEMBERS.values()}
     kind: ToolKind = ToolKind.FUNCTION
     voice: Voice = field(init=False, factory=lambda: Voice(ArgumentsDelta, keeps=True))
     call_id: str = field(init=False, default="")
@@ -36,6 +40,12 @@ class CallItem(Item):
     _waiting: list[str] = field(init=False, factory=list)
     _cut: bool = field(init=False, default=False)
     """The server said that it is not whole."""
+
+    def note(self, item: Mapping[str, Any]) -> None:
+        """Record what of it is not read; that the model made it is no news."""
+        super().note(item)
+        if (caller := item.get("caller")) and caller != DIRECT:
+            self.writer.lose("output[].caller", "no event carries it")
 
     def add(self, text: str, out: list[Event]) -> Said | None:
         """More of its arguments."""

@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import count
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from attrs import define, field
 
@@ -27,9 +27,11 @@ from pipeline.ledger import Ledger
 from pipeline.limits import Limits
 from pipeline.logprobs import note_of, scores_in
 from pipeline.toolnames import NO_MAP, RequestMap
+from pipeline.unread import Unread
 from pipeline.word import word
 from stages.dialects.responses.opaque import JOINT, parts_of, proof_of
 from stages.dialects.responses.voice import Said, Voice
+from stages.dialects.responses.within import COMMON, OF_REASONING, OF_TEXT, note_part
 
 NAME: Final = "responses"
 STAGE: Final = "ResponsesNormalizer"
@@ -53,7 +55,11 @@ class Writer:
     """A call was begun."""
     refused: bool = field(init=False, default=False)
     """A refusal was said."""
+    unread: Unread = field(init=False)
     _indexes: Iterator[int] = field(init=False, factory=count)
+
+    def __attrs_post_init__(self) -> None:
+        self.unread = Unread(STAGE, self.ledger)
 
     def open(self, block: Block, out: list[Event]) -> int:
         """Begin a block; its index."""
@@ -77,6 +83,19 @@ class Item(ABC):
     """The item as it was announced; empty if it never was."""
     ended: bool = False
     """The server said that it is done."""
+
+    read: ClassVar[frozenset[str] | None] = None
+    """The members that are read; None: it is carried whole."""
+    holds: ClassVar[Mapping[str, frozenset[str]]] = {}
+    """The members that are lists of parts, and what of such a part is read."""
+
+    def note(self, item: Mapping[str, Any]) -> None:
+        """Record what of it is not read, as it is told here."""
+        if self.read is not None:
+            self.writer.unread.note(item, self.read, "output[].")
+        for member, read in self.holds.items():
+            for part in _parts(item.get(member)):
+                note_part(part, self.writer.unread, f"output[].{member}[].", read)
 
     @abstractmethod
     def snapshot(self, item: Mapping[str, Any], out: list[Event]) -> None:
@@ -145,6 +164,8 @@ class Item(ABC):
 class MessageItem(Item):
     """Text for the reader, and a refusal in a block of its own; the parts of each are one text."""
 
+    read: ClassVar[frozenset[str] | None] = COMMON | {"role", "content", "phase"}
+    holds: ClassVar[Mapping[str, frozenset[str]]] = {"content": OF_TEXT}
     text: Voice = field(init=False, factory=lambda: Voice(TextDelta))
     refusal: Voice = field(init=False, factory=lambda: Voice(RefusalDelta))
     _noted: dict[int, int] = field(init=False, factory=dict)
@@ -250,11 +271,18 @@ class ReasoningItem(Item):
     Where a target merges blocks of reasoning, a blank line stands between two items too.
     """
 
+    read: ClassVar[frozenset[str] | None] = COMMON | {"summary", "content", "encrypted_content"}
+    holds: ClassVar[Mapping[str, frozenset[str]]] = {"summary": OF_REASONING, "content": OF_REASONING}
     voice: Voice = field(init=False, factory=lambda: Voice(ReasoningDelta, JOINT))
     _member: str = field(init=False, default="")
     """Where the text that is shown stands: `summary` or `content`."""
     _proof: str = field(init=False, default="")
     """What brings it back to its provider."""
+
+    def note(self, item: Mapping[str, Any]) -> None:
+        """Record what of it is not read; with its blob it goes back to its provider as it is."""
+        if not proof_of(item):
+            super().note(item)
 
     def add(self, member: str, part: int | None, text: str, out: list[Event]) -> Said | None:
         """More of its summary or of its raw text."""

@@ -8,6 +8,7 @@ from attrs import define, field
 from pipeline.events import Event, Frame, MessageDelta, MessageStart, MessageStop, Ping, StopReason, StreamError
 from pipeline.ids import CallIds
 from pipeline.jsontext import is_whole
+from pipeline.logprobs import note_unread
 from pipeline.normalizer import Normalizer
 from pipeline.served import Serving
 from pipeline.unread import Unread, says
@@ -17,6 +18,7 @@ from stages.dialects.responses.items import NAME, STAGE, MessageItem, ReasoningI
 from stages.dialects.responses.output import Output
 from stages.dialects.responses.usage import counted
 from stages.dialects.responses.voice import Said, Voice
+from stages.dialects.responses.within import note_citation, note_part
 
 DONE: Final = b"[DONE]"
 """No part of the dialect, but some servers send it behind the terminal."""
@@ -57,6 +59,15 @@ READ: Final = ECHOED | {
 }
 """The members of a response that are read, or say nothing of the answer."""
 
+OF_EVENT: Final = frozenset(
+    {
+        *("type", "sequence_number", "event_id", "response_id", "response", "item", "item_id", "output_index", "part"),
+        *("content_index", "summary_index", "annotation_index", "annotation", "delta", "text", "refusal", "logprobs"),
+        *("obfuscation", "arguments", "input", "call_id", "name", "namespace"),
+    }
+)
+"""The members of an event that are read, or say nothing of the answer."""
+
 TOLD: Final = frozenset(TERMINALS.values())
 UNFINISHED: Final = frozenset({"queued", "in_progress"})
 
@@ -90,7 +101,7 @@ class ResponsesNormalizer(Normalizer):
         self._writer = Writer(self.ledger, self.limits, ids, self.facts.map)
         self._output = Output(self._writer)
         self._serving = Serving(self.limits)
-        self._unread = Unread(STAGE, self.ledger)
+        self._unread = self._writer.unread
 
     @property
     def held(self) -> int:  # type: ignore[override]  # computed here, stored elsewhere
@@ -125,6 +136,8 @@ class ResponsesNormalizer(Normalizer):
     def _read(self, event: Any, frame: Frame, out: list[Event]) -> None:
         self._key = None
         kind = _string(event, "type") if isinstance(event, dict) else ""
+        if kind in NOTED:
+            self._note(event)
         if (step := _STEPS.get(kind)) is not None:
             self._begin({}, out)
             step(self, event, out)
@@ -140,6 +153,15 @@ class ResponsesNormalizer(Normalizer):
             self._alone(event, out)
         elif not kind:
             self.ledger.record(STAGE, "frame", "ignored", "JSON that is no event")
+
+    def _note(self, event: Mapping[str, Any]) -> None:
+        """Record what of an event is not read, but for an item, which tells it itself."""
+        self._unread.note(event, OF_EVENT, "event.")
+        note_unread(event.get("logprobs"), self._unread, "logprobs")
+        note_part(event.get("part"), self._unread)
+        note_citation(event.get("annotation"), self._unread)
+        if self._started:
+            self._unread.note(event.get("response"), READ)
 
     def _begin(self, response: Mapping[str, Any], out: list[Event]) -> None:
         if self._started:
@@ -279,9 +301,9 @@ class ResponsesNormalizer(Normalizer):
 
 
 def _key(event: Mapping[str, Any]) -> tuple[Any, ...]:
-    """All that a delta says of what it is of."""
+    """All that a delta says of what it is of; with it, how many members it has, since a new one is to be noted."""
     get = event.get
-    return (get("type"), get("output_index"), get("item_id"), get("content_index"), get("summary_index"))
+    return (len(event), get("type"), get("output_index"), get("item_id"), get("content_index"), get("summary_index"))
 
 
 def _part(event: Mapping[str, Any]) -> int | None:
@@ -330,3 +352,11 @@ _STEPS: dict[str, Callable[[ResponsesNormalizer, Mapping[str, Any], list[Event]]
     "response.function_call_arguments.done": ResponsesNormalizer._arguments_done,
     "response.custom_tool_call_input.done": ResponsesNormalizer._arguments_done,
 }
+
+NOTED: Final = (
+    _STEPS.keys()
+    | TERMINALS.keys()
+    | LIFE
+    | {"response.content_part.added", "response.reasoning_summary_part.added", "response.reasoning_part.added"}
+)
+"""The events of which it is noted what is not read."""

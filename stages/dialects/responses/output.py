@@ -61,6 +61,8 @@ class Output:
             found = self._new(cls, place, name)
         if announced:
             found.announcement = item
+        if not (announced and isinstance(found, ReasoningItem)):  # what it will be sealed with is told at its end
+            found.note(item)
         return found
 
     def match(self, output: Sequence[Any]) -> Iterator[tuple[Item, Mapping[str, Any]]]:
@@ -84,7 +86,9 @@ class Output:
                         del free[known]
                         break
         for at, item, cls in told:
-            yield pairs.get(at) or self._new(cls, None, _word(item.get("id"))), item
+            known = pairs.get(at) or self._new(cls, None, _word(item.get("id")))
+            known.note(item)
+            yield known, item
 
     def check(self) -> None:
         """At a normal end, before any item ends: every call must have its name.

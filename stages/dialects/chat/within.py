@@ -1,0 +1,59 @@
+"""What stands within a delta that no event carries."""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from pipeline.logprobs import note_unread
+from pipeline.unread import Unread
+from stages.dialects.chat.content import DETAIL, NAMING, unread_members
+from stages.dialects.chat.notes import NOTE
+
+OF_CALL: Final = frozenset({"index", "id", "type", "function", "custom", "extra_content"})
+OF_BODY: Final = {
+    "function": frozenset({"name", "arguments"}),
+    "custom": frozenset({"name", "input"}),
+}
+"""The members of a call, and of the object within, that are read."""
+OF_SCORES: Final = frozenset({"content", "refusal"})
+OF_NOTE: Final = frozenset({"type", NOTE})
+OF_PART: Final = frozenset({"type", "text", "thinking", "reasoning", "summary", "refusal", "signature", "closed"})
+PARTS: Final = ("text", "output_text", "thinking", "reasoning", "refusal")
+"""The parts that are read; others are dropped whole. `closed`: Mistral says that a thought has ended."""
+OF_DETAIL: Final = NAMING | DETAIL
+
+
+def note_delta(delta: Mapping[str, Any], unread: Unread) -> None:
+    """Record what of a delta is not read."""
+    for path, reason in unread_members(delta):
+        unread.ledger.record(unread.stage, path, "dropped", reason)
+    if calls := delta.get("tool_calls"):
+        for call in calls if isinstance(calls, list) else (calls,):
+            _note_call(call, unread)
+    elif call := delta.get("function_call"):
+        unread.note(call, OF_BODY["function"], "choices[].delta.function_call.")
+    if isinstance(parts := delta.get("content"), list):
+        for part in parts:
+            if isinstance(part, dict) and part.get("type", "text") in PARTS:
+                unread.note(part, OF_PART, "choices[].delta.content[].")
+    if isinstance(notes := delta.get("annotations"), list):
+        for note in notes:
+            if isinstance(note, dict) and isinstance(note.get(NOTE), dict):
+                unread.note(note, OF_NOTE, "choices[].delta.annotations[].")
+    if isinstance(details := delta.get("reasoning_details"), list):
+        for detail in details:
+            if isinstance(detail, dict) and not (detail.get("data") or detail.get("signature")):
+                unread.note(detail, OF_DETAIL, "choices[].delta.reasoning_details[].")
+
+
+def note_scores(scores: Any, unread: Unread) -> None:
+    """Record what of a choice's `logprobs` is not read."""
+    unread.note(scores, OF_SCORES, "choices[].logprobs.")
+    if isinstance(scores, dict):
+        note_unread(scores.get("content"), unread, "choices[].logprobs.content")
+
+
+def _note_call(call: Any, unread: Unread) -> None:
+    """A call is read by its members; what the provider runs itself is none, and dropped whole."""
+    unread.note(call, OF_CALL, "choices[].delta.tool_calls[].")
+    for name, read in OF_BODY.items() if isinstance(call, dict) else ():
+        unread.note(call.get(name), read, f"choices[].delta.tool_calls[].{name}.")

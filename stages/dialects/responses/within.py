@@ -1,0 +1,30 @@
+"""What stands within an item that no event carries."""
+
+from typing import Any, Final
+
+from pipeline.logprobs import note_unread
+from pipeline.unread import Unread
+
+COMMON: Final = frozenset({"type", "id", "status"})
+"""The members of every item that are read."""
+OF_TEXT: Final = frozenset({"type", "text", "refusal", "annotations", "logprobs"})
+OF_REASONING: Final = frozenset({"type", "text"})
+"""The members of a part that are read."""
+OF_PAGE: Final = frozenset({"type", "url", "title", "start_index", "end_index"})
+"""The members of a page that is cited."""
+
+
+def note_part(part: Any, unread: Unread, prefix: str = "output[].content[].", read: frozenset[str] = OF_TEXT) -> None:
+    """Record what of a part is not read. `prefix`: where it stands."""
+    unread.note(part, read, prefix)
+    if isinstance(part, dict):
+        note_unread(part.get("logprobs"), unread, "logprobs")
+        notes = part.get("annotations")
+        for note in notes if isinstance(notes, list) else ():
+            note_citation(note, unread)
+
+
+def note_citation(note: Any, unread: Unread) -> None:
+    """Record what of a cited page is not read; of notes of other types the client is told the whole, or nothing."""
+    if isinstance(note, dict) and note.get("type") == "url_citation":
+        unread.note(note, OF_PAGE, "annotations[].")
