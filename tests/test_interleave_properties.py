@@ -131,7 +131,11 @@ def in_turn(stream: Stream, says: type[Event]) -> str:
     """What blocks say, the whole of each before the next, in the order in which they began to; without blanks."""
     said: dict[int, str] = {}
     for index, event in _of_blocks(stream.events):
-        if type(event) is says and (index in said or says is ReasoningDelta or not content(event).isspace()):
+        if (
+            type(event) is says
+            and content(event)
+            and (index in said or says is ReasoningDelta or not content(event).isspace())
+        ):
             said[index] = said.get(index, "") + content(event)
     return "".join("".join(said.values()).split())
 
