@@ -8,13 +8,7 @@ SHORTENED = "cut: the judge shortens what it wants to the number of blocks befor
 TWICE = "arguments that the provider encoded twice are unwrapped; the judge keeps the string"
 LATER = "this family of markup is not read yet"
 
-LED = "a line end that Chat tells before its reasoning leads the text, as it does in the whole answer"
-
 EXPLAINED = {
-    "neilberkman__req_llm/openrouter_z_ai_glm_4_5_air_reasoning_streaming.sse": LED,
-    "neilberkman__req_llm/zai_coder_glm_4_5_air_reasoning_streaming.sse": LED,
-    "neilberkman__req_llm/zai_coder_glm_4_5_air_streaming.sse": LED,
-    "neilberkman__req_llm/zai_glm_4_5_flash_streaming.sse": LED,
     "charmbracelet__fantasy/TestOpenAICompatibleThinking_avian-kimi_thinking-streaming.sse": SHORTENED,
     "vercel__ai/openai_responses_openai-tool-search.1.sse": SHORTENED,
     "vercel__ai/openai_responses_openai-custom-tool.1.sse": (

@@ -129,7 +129,7 @@ def test_blanks_do_not_split_what_they_stand_in() -> None:
         [],
         [],
         [think(0, "B")],
-        [stop(0), start(1, TEXT), text(1, " "), text(1, "a")],
+        [stop(0), start(1, TEXT), text(1, "a")],
     ]
 
 

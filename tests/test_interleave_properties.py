@@ -69,24 +69,28 @@ def in_order_of_arrival(events: Sequence[Event]) -> list[Piece]:
         return bool(arrived) and arrived[-1][0] == index
 
     leads: dict[int, list[str]] = {}
+    spoke: set[int] = set()
 
-    def set_blank_aside() -> None:
+    def set_blank_aside(behind: Block | None = None) -> None:
         if arrived and blocks[arrived[-1][0]] == TEXT and "".join(arrived[-1][1]).isspace():
             index, blanks = arrived.pop()
-            leads[index] = [*leads.get(index, []), *blanks]
+            if behind != REASONING or index in spoke:
+                leads[index] = [*leads.get(index, []), *blanks]
 
     for event in events:
         if isinstance(event, BlockStart):
             blocks[event.index] = event.block
             if event.block not in (TEXT, REASONING):
-                set_blank_aside()
+                set_blank_aside(event.block)
                 arrived.append((event.index, []))
         elif isinstance(event, CONTENT) and content(event):
             if blocks[event.index] in (TEXT, REASONING) and not is_last(event.index):
-                set_blank_aside()
+                set_blank_aside(blocks[event.index])
                 if not is_last(event.index):
                     arrived.append((event.index, leads.pop(event.index, [])))
             next(parts for index, parts in reversed(arrived) if index == event.index).append(content(event))
+            if not content(event).isspace():
+                spoke.add(event.index)
     set_blank_aside()
     return [(blocks[index], "".join(parts)) for index, parts in arrived]
 

@@ -194,7 +194,7 @@ class InterleaveBuffer(Stage[Event, Event]):
             return live
         queue = self._queue
         if queue and queue[-1].phase is BLANK and queue[-1] is not live and event.text:
-            self._set_aside(queue.pop())
+            self._set_aside(queue.pop(), block)
         if live is None or live.shut:
             return None
         if live.phase is not ENDED and self._voices.is_followed(event.index, type(event)):
@@ -214,7 +214,7 @@ class InterleaveBuffer(Stage[Event, Event]):
     def _append(self, piece: Piece, at: int = -1) -> None:
         """The piece comes last, or at that place; text that is blank up to here is set aside."""
         if self._queue and self._queue[-1].phase is BLANK:
-            self._set_aside(self._queue.pop())
+            self._set_aside(self._queue.pop(), piece.block)
         self._bound(self._next + len(self._queue))
         self._live[piece.source] = piece
         self._queue.insert(len(self._queue) if at < 0 else at, piece)
@@ -341,10 +341,12 @@ class InterleaveBuffer(Stage[Event, Event]):
         self._drop_leads()
         self.held = 0
 
-    def _set_aside(self, piece: Piece) -> None:
-        """Something comes behind text of blanks alone: they lead what its block says next, unless that has ended."""
+    def _set_aside(self, piece: Piece, behind: Block | None = None) -> None:
+        """Something comes behind text of blanks alone: they lead what its block says next, unless that has ended, or
+        has said nothing before reasoning that may stand anywhere."""
         piece.phase = ENDED
-        if piece.whole is None:
+        thought = isinstance(behind, ReasoningBlock) and behind.splittable
+        if piece.whole is None and (not thought or self._voices.spoke(piece.source)):
             self._leads_of(piece.source).extend(piece.waiting)
         else:
             self._drop(piece.waiting)

@@ -118,6 +118,10 @@ class Voices:
         voices = self._of(piece.says) if piece.says is not None else ()
         return bool(voices) and voices[0] != piece.source
 
+    def spoke(self, source: int) -> bool:
+        """Whether a block that has not ended has said some text."""
+        return source in self._text
+
     def is_followed(self, index: int, says: type[Event]) -> bool:
         """Whether a block speaks, and others wait for its end."""
         voices = self._of(says)
