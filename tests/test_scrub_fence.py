@@ -115,7 +115,6 @@ AFTER = {
     ', "n": 3}\n': BESIDE,
     '\n, "n": "} ``"}, [\n': BESIDE,
     "\nUse <tool_call to call\n": BESIDE,
-    f"\n{'a' * 1000}\n": BESIDE,
     "}\n": MENDED,
     "\n": None,
 }
@@ -136,6 +135,11 @@ def test_what_stands_between_a_body_and_the_end_of_its_fence_is_recorded(after: 
         out = at_every_cut(f"{whole}\n{MARKUP} b", options=options)
         assert out.content == [F, F, "b"]
         assert out.lost == ([AFTER[after]] if AFTER[after] else [])
+
+
+def test_as_much_may_stand_between_a_body_and_the_end_of_its_fence_as_a_line_may_be_long() -> None:
+    out = at_every_cut(f"<tool_call>```json\n{CALL}\n{'a' * 1000}\n```</tool_call>b")
+    assert (out.content, out.lost) == ([F, "b"], [BESIDE])
 
 
 @pytest.mark.parametrize(
