@@ -58,14 +58,14 @@ class Ends:
             return Ended.CLOSED
         return Ended.CUT if token and (yield from self.openings.here(source)) else None
 
-    def until(self, source: Source, closing: str) -> Generator[None, None, tuple[str, str]]:
-        """Take the text up to `closing` or a closer, and that; what stands between, and which it was: nothing, where
+    def until(self, source: Source, *closings: str) -> Generator[None, None, tuple[str, str]]:
+        """Take the text up to a closing or a closer, and that; what stands between, and which it was: nothing, where
         other markup begins. Raises `Unfinished` if none comes."""
         parts: list[str] = []
         while True:
-            text, token = yield from until(source, (closing, *self.tokens))
+            text, token = yield from until(source, (*closings, *self.tokens))
             parts.append(text)
-            if token == closing or token in self.closers:
+            if token in closings or token in self.closers:
                 return "".join(parts), token
             source.at -= len(token)
             if (yield from self.openings.here(source)):
