@@ -112,7 +112,7 @@ class Loose:
         as other markup begins behind a closer, or the message ends.
         """
         source, known = self.source, (*self.closings, *self.ends.tokens)
-        search = marks_of("{}[]\\" if escapes else "{}[]", frozenset(token[0] for token in known)).search
+        search = marks_of(frozenset(token[0] for token in known), "{}[]\\" if escapes else "{}[]").search
         while True:
             found = search(source.text, source.at)
             end = found.start() if found else len(source.text)
@@ -187,7 +187,7 @@ class _Adrift:
 
     def outside(self) -> Generator[None, None, tuple[Ended, int] | None]:
         """Go on outside of a string, up to the next one at most."""
-        source, search = self.source, marks_of(QUOTES, self.ends.firsts).search
+        source, search = self.source, marks_of(self.ends.firsts, QUOTES).search
         found = search(source.text, source.at)
         self._take(found.start() if found else len(source.text))
         if found is None:
@@ -207,7 +207,7 @@ class _Adrift:
         """Go on in what may be a string, up to its end."""
         source, quote, closed = self.source, self.quote, None
         closers = self.ends.closers
-        search = marks_of(quote + "\\", frozenset(closer[0] for closer in closers)).search
+        search = marks_of(frozenset(closer[0] for closer in closers), quote + "\\").search
         while True:
             found = search(source.text, source.at)
             self._take(found.start() if found else len(source.text))
@@ -256,6 +256,6 @@ def _words(firsts: frozenset[str]) -> "re.Pattern[str]":
 
 
 @cache
-def marks_of(chars: str, firsts: frozenset[str]) -> "re.Pattern[str]":
+def marks_of(firsts: frozenset[str], chars: str = "") -> "re.Pattern[str]":
     """Matches one of those characters."""
     return re.compile(f"[{re.escape(''.join(sorted(firsts | set(chars))))}]")
