@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from stages.scrub.ends import Ends
+from stages.scrub.ends import Ended, Ends, adrift
 from stages.scrub.fence import FAR, Fence
-from stages.scrub.grammar import Openings, Source, until
+from stages.scrub.grammar import Openings, Source, Unfinished, until
 from stages.scrub.json_body import NOTHING
 from tests.scrubbing import F, at_every_cut, at_every_size
 
@@ -55,20 +55,16 @@ def test_a_fence_ends_near_or_what_is_in_it_is_the_readers(text: str, near: bool
 )
 def test_words_end_with_what_closes_them(text: str, given: Any, left: str) -> None:
 
-    ends = Ends(ENDS.closers, Openings(("<o",), re.compile("<o!")))
-
     def step(source: Source) -> Any:
-        return (yield from ends.until(source, "\n"))
+        return (yield from MARKUP_BEGINS.until(source, "\n"))
 
     assert at_every_size(step, text) == (given, left)
 
 
 def test_words_end_where_other_markup_begins_and_that_is_not_taken() -> None:
 
-    ends = Ends(ENDS.closers, Openings(("<o",), re.compile("<o!")))
-
     def step(source: Source) -> Any:
-        return (yield from ends.until(source))[1]
+        return (yield from MARKUP_BEGINS.until(source))[1]
 
     assert at_every_size(step, "a<o b<o!c</x>") == ("", "<o!c</x>")
 
@@ -80,7 +76,34 @@ def test_a_token_that_another_begins_with_is_taken_before_the_end() -> None:
     assert done.value.value == ("", "ab")
 
 
+MARKUP_BEGINS = Ends(ENDS.closers, Openings(("<o",), re.compile("<o!")))
+
+
+@pytest.mark.parametrize(
+    ("text", "given"),
+    [
+        ("'a:'{<o!", Unfinished),
+        ("'['\\<o!", Unfinished),
+        ("[,',' '<o!", (Ended.CUT, 8)),
+        ('"<o!', Unfinished),
+        ('"\'"<<o!', Unfinished),
+        ('"\\\\</x>', (Ended.CLOSED, 4)),
+        ('"<</x>', (Ended.CLOSED, 3)),
+        ("'</x>'", (Ended.CLOSED, 2)),
+        (' {"<o!', Unfinished),
+        ("{\"a':}\\", Unfinished),
+        ("a<o!", (Ended.CUT, 2)),
+        ("a</x>", (Ended.CLOSED, 2)),
+        (":'</x>' b", (Ended.CLOSED, 3)),
+        (":'</x>',</x>", (Ended.CLOSED, 9)),
+    ],
+)
+def test_what_looks_like_a_string_stands_where_one_may(text: str, given: Any) -> None:
+    assert at_every_size(partial(adrift, ends=MARKUP_BEGINS, before="{"), text)[0] == given
+
+
 INNER = '<tool_call>{"name": "g"}</tool_call>'
+NESTED = f"<tool_call>{{{INNER}}}</tool_call>"
 LOOSE: dict[str, list[Any]] = {
     # markup in a string, of which the closer is the string's; the body's comes behind it
     f"{{'name': 'f', 'arguments': {{'x': 'a {INNER} b'}}}}</tool_call>c": [("f", {"x": f"a {INNER} b"}), "c"],
@@ -92,6 +115,27 @@ LOOSE: dict[str, list[Any]] = {
     "{'name': 'f', 'arguments': {'x': '}}\\\\</tool_call> b'}}</tool_call>c": [("f", {"x": "}}\\</tool_call> b"}), "c"],
     "{'name': 'f', 'arguments': {'x': '}}{</tool_call> b'}}</tool_call>c": [("f", {"x": "}}{</tool_call> b"}), "c"],
     "{'name': 'f', 'arguments': {'x': 'a}} ``` </tool_call>c": ["c"],
+    "{'name': 'f', 'arguments': {'x': '}} a</tool_call></tool_call> b'}}</tool_call>c": [
+        ("f", {"x": "}} a</tool_call></tool_call> b"}),
+        "c",
+    ],
+    f"{{'name': 'f', 'arguments': {{'x': '{NESTED} b}}}}</tool_call>c": ["c"],
+    f"{{'name': 'f', 'arguments': {{'x': '{NESTED} b</tool_call>c": ["c"],
+    # what is escaped ends nothing, but in a comment nothing is
+    "{'name': 'f', 'arguments': {'x': 'a\\\\', \"y\": \"}}</tool_call>\"}}</tool_call>c": [
+        ("f", {"x": "a\\", "y": "}}</tool_call>"}),
+        "c",
+    ],
+    "{'name': 'f', 'arguments': {'x': 'a\\'', \"y\": \"}}</tool_call>\"}}</tool_call>c": [
+        ("f", {"x": "a'", "y": "}}</tool_call>"}),
+        "c",
+    ],
+    '{"name": "f", // C:\\\n"arguments": {"x": "}}</tool_call>"}}</tool_call>c': [
+        ("f", {"x": "}}</tool_call>"}),
+        "c",
+    ],
+    # a string that held a closer, and ended, is not where the body ends
+    "{'name': 'a </tool_call> b', \"k\": \"x\" y}</tool_call>c": ["c"],
 }
 """Bodies whose strings strict JSON does not hold, and what becomes of them."""
 

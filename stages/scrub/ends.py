@@ -19,6 +19,7 @@ _BEFORE_STRING = frozenset("{[,:" + QUOTES)
 
 BRACKETS = {"{": 1, "[": 1, "}": -1, "]": -1}
 """What a bracket adds to how many are open."""
+ESCAPE = "\\"
 _FRAME = BLANKS + "`~"
 """What may stand between the last bracket and a closer: a fence ends there."""
 NEAR = 64
@@ -112,7 +113,7 @@ class Loose:
         as other markup begins behind a closer, or the message ends.
         """
         source, known = self.source, (*self.closings, *self.ends.tokens)
-        search = marks_of(frozenset(token[0] for token in known), "{}[]\\" if escapes else "{}[]").search
+        search = marks_of(frozenset(token[0] for token in known), "".join(BRACKETS) + ESCAPE * escapes).search
         while True:
             found = search(source.text, source.at)
             end = found.start() if found else len(source.text)
@@ -131,7 +132,7 @@ class Loose:
                     return ended
             else:
                 self._pass(found.group())
-                if found.group() == "\\" and (yield from peek(source)) in ("\\", *self.closings):
+                if found.group() == ESCAPE and (yield from peek(source)) in (ESCAPE, *self.closings):
                     source.at += 1
 
     def _met(self, token: str) -> Generator[None, None, Ended | None]:
@@ -207,7 +208,7 @@ class _Adrift:
         """Go on in what may be a string, up to its end."""
         source, quote, closed = self.source, self.quote, None
         closers = self.ends.closers
-        search = marks_of(frozenset(closer[0] for closer in closers), quote + "\\").search
+        search = marks_of(frozenset(closer[0] for closer in closers), quote + ESCAPE).search
         while True:
             found = search(source.text, source.at)
             self._take(found.start() if found else len(source.text))
@@ -224,9 +225,9 @@ class _Adrift:
                     break
                 self.quote = quote if before in _BEFORE_STRING else ""  # it may open another
                 return None
-            elif found.group() == "\\" and not (source.left > 1 or (yield from more(source))):
+            elif found.group() == ESCAPE and not (source.left > 1 or (yield from more(source))):
                 break
-            elif found.group() == "\\":
+            elif found.group() == ESCAPE:
                 self._take(source.at + 2)
             else:
                 past, token = source.past, (yield from one_of(source, closers))
