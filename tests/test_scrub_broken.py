@@ -145,7 +145,8 @@ def test_an_opener_is_one_only_where_markup_surely_begins(opener: str) -> None:
     found = openings(FAMILIES)
     behind = {
         **{f"{opener}{more}": opener in OPENERS for more in (">{", ">\n[", "|> ```", ' id="a">', " a = b")},
-        **{f"{opener}{more}": opener in CALL for more in ("{", "\n```", f"f{S}", f"function{S}")},
+        **{f"{opener}{more}": opener in (*CALL, *SECTION) for more in ("{", "\n```", "[{", "\n[ {")},
+        **{f"{opener}{more}": opener in CALL for more in (f"f{S}", f"function{S}", "f\n{", "f.g \n ```")},
         f"{opener}{B}": opener in SECTION,
         f"{opener}\n {B}": opener in SECTION,
         **dict.fromkeys((f"{opener}{more}" for more in ODD), False),
