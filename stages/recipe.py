@@ -79,6 +79,7 @@ def default_halves(
     What stands between is given one block at a time. Whatever it makes of that is lawful again behind it, but where
     both dialects are the same.
     """
+    whole = Form.WHOLE in (arriving, leaving)
     options = options if leaving is Form.STREAM else evolve(options, stream_calls=False)
     ledger = Ledger(most=limits.ledger_entries) if ledger is None else ledger
     outcome = Outcome(ledger=ledger) if outcome is None else outcome
@@ -100,6 +101,7 @@ def default_halves(
                 limits=limits,
                 outcome=outcome,
                 in_place=True,
+                whole=whole,
             )
         if _renames(facts):
             reading = reading | ToolRestorer(facts.map)
@@ -116,6 +118,7 @@ def default_halves(
             tools=facts.tools,
             freeform=freeform,
             wrapped=[name for name, wrapped in custom.items() if wrapped],
+            whole=whole,
             ledger=ledger,
             limits=limits,
             outcome=outcome,
