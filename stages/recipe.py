@@ -8,6 +8,7 @@ from attrs import evolve
 
 from pipeline.change import Change
 from pipeline.dialect import NO_REQUEST, Dialect, RequestFacts, Returning, Wording
+from pipeline.errors import ClientError
 from pipeline.events import Event, Frame, ToolKind
 from pipeline.ledger import Ledger
 from pipeline.limits import DEFAULT_LIMITS, Limits
@@ -136,6 +137,8 @@ def default_halves(
 
 def check(options: AnswerOptions) -> None:
     """Raises `ClientError` for options with which no answer can be read: a host asks before it has a client."""
+    if options.stream_calls and options.recover != "prompt":
+        raise ClientError("stream_calls: it does nothing without recover = 'prompt'")
     TagScrubber(options=options)
 
 
