@@ -110,6 +110,9 @@ FORMS: dict[str, list[Any]] = {
     f"{SB}```json\n{SAID}\n```{SE}": [F],
     f"{SB}{SAID}{D}{SE}": [F],
     f"{SB}{SAID}": [F],
+    f"{SB}{SAID}\n{SAID}{SE}": [F, F],
+    f"{B}{SAID},{SAID}{D}{ONE}{SE}": [F, F, F],
+    f"<|tool_calls|>[{SAID}]<|/tool_calls|>": [F],
     f"{B}[{SAID}]{D}": [F],
     f"{B}\n[ {SAID} , {SAID} ]\n{D}": [F, F],
     f"{SB}I look.{ONE}{SE}": ["I look.", F],
@@ -133,6 +136,13 @@ def test_the_forms_of_a_section_and_of_a_call(markup: str, options: Any) -> None
         else:
             assert out.content == [*before, *shown]
         assert out.lost == []
+
+
+def test_behind_a_body_another_that_makes_no_call_is_text_where_nothing_closes_it() -> None:
+    for opener in (B, SB):
+        assert at_every_cut(f'{opener}{SAID}\n{{"a": 1}}\nand so on').content == [F, '{"a": 1}\nand so on']
+        out = at_every_cut(f'{opener}{SAID}\n{{"a": 1}}{D}b')
+        assert (out.content, out.lost) == ([F, "b"], [("dropped", "the markup of a call names no tool")])
 
 
 @pytest.mark.parametrize("at", range(len(CALL)))

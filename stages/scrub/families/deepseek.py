@@ -2,7 +2,7 @@
 
 import re
 import sys
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 from itertools import product
 
 from stages.scrub.calls import ARGUMENTS, BESIDE, beside, call_of, calls_in, framed, free_call
@@ -17,6 +17,7 @@ from stages.scrub.grammar import (
     Found,
     Lost,
     Place,
+    Plain,
     Refused,
     Source,
     Unfinished,
@@ -30,7 +31,7 @@ from stages.scrub.grammar import (
     until,
     word,
 )
-from stages.scrub.json_body import Body, begins, body, end
+from stages.scrub.json_body import Behind, Body, begins, body, end
 from stages.scrub.mend import QUOTES
 from stages.scrub.strings import name_of
 
@@ -47,7 +48,7 @@ def either(tokens: tuple[str, ...]) -> str:
 
 
 SECTION = (*spellings("tool", "calls", "begin"), *spellings("tool", "calls"))
-SECTION_END = spellings("tool", "calls", "end")
+SECTION_END = (*spellings("tool", "calls", "end"), *spellings("/tool", "calls"))
 CALL = spellings("tool", "call", "begin")
 CALL_END = spellings("tool", "call", "end")
 CLOSERS = (*CALL_END, *SECTION_END)
@@ -96,7 +97,7 @@ def _bare(source: Source, place: Place) -> Generator[Found | None, None, bool]:
     apart = (yield from peek(source)) in (" ", "\t")
     char = yield from skip(source)
     if char in ("{", "[") or char in FENCES:
-        yield from _json(source, place, "", (yield from _around(source)))
+        yield from _said(source, place, (yield from _around(source)))
         return True
     if char == "" or (apart and place.mentioned):
         raise Refused
@@ -116,7 +117,7 @@ def _call(source: Source, place: Place) -> Generator[Found | None, None, None]:
     apart = (yield from peek(source)) in BLANKS
     char = yield from skip(source)
     if char in ("{", "[") or char in FENCES:
-        yield from _json(source, place, "", (yield from _around(source)))
+        yield from _said(source, place, (yield from _around(source)))
         return
     if apart:  # as prose would write it
         raise Refused
@@ -144,12 +145,44 @@ def _below(source: Source, place: Place, name: str) -> Generator[Found | None, N
     yield from _json(source, place, name_of(name), (yield from _around(source)))
 
 
+def _said(source: Source, place: Place, around: Fence | None) -> Generator[Found | None, None, None]:
+    """Take JSON bodies that say their calls themselves, and what closes them.
+
+    Another body that makes no call is one only if the closer comes behind it; else it is the reader's.
+    """
+    another = False
+    while True:
+        early = Beginning(place) if place.early else None
+        read = yield from body(source, CLOSERS, place.limits.json_depth, early, openings=place.openings)
+        calls = framed([*calls_in(read, place.limits.json_depth, freeform=place.freeform)], around)
+        doubtful = another and not (early and early.opened) and all(isinstance(call, Lost) for call in calls)
+        if not doubtful:
+            yield from calls
+        behind = yield from end(source, CLOSERS, place.openings, several=True, around=around)
+        if doubtful:
+            yield from calls if behind.token else (Plain(),)
+        yield from _closed(source, behind)
+        if behind.token != "{":
+            return
+        around, another = None, True
+
+
+def _closed(source: Source, behind: Behind) -> Iterator[Lost]:
+    """What stood between a body and what closes it. The end of a section is that one's."""
+    if behind.token in SECTION_END:
+        source.at -= len(behind.token)
+    return beside(behind)
+
+
 def _json(source: Source, place: Place, name: str, around: Fence | None) -> Generator[Found | None, None, None]:
-    """Take a JSON body and what closes it. Raises `Refused` if it is none and may be the text of a freeform tool."""
+    """Take the JSON body of a call that is named before it, and what closes it.
+
+    Raises `Refused` if it is none and may be the text of a freeform tool.
+    """
     free = name in place.freeform
     if free and not (yield from _is_strict(source)):
         raise Refused
-    says = (yield from _first(source, place, name)) if name else "name"
+    says = yield from _first(source, place, name)
     early = None
     if place.early and says in ("", "name"):
         early = Beginning(place, "" if _is_kind(name, place) and says else name, whole=not says)
@@ -161,15 +194,13 @@ def _json(source: Source, place: Place, name: str, around: Fence | None) -> Gene
         source.taken()
     yield from framed(calls, around)
     behind = yield from end(source, CLOSERS, place.openings, several=False, around=around)
-    if behind.token in SECTION_END:
-        source.at -= len(behind.token)
-    yield from beside(behind)
+    yield from _closed(source, behind)
 
 
 def _calls(read: Body, place: Place, name: str, says: str) -> list[Call | Lost]:
     """The calls of a body: those that it says itself, or that of the tool which is named before it."""
     depth, freeform = place.limits.json_depth, place.freeform
-    if name and not says:
+    if not says:
         return [call_of(name, read, depth, freeform=freeform)]
     if _is_kind(name, place):
         said = [*calls_in(read, depth, freeform=freeform)]
