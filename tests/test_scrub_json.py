@@ -296,7 +296,7 @@ def test_nor_is_it_read_as_a_body() -> None:
 
 
 def called(text: str, *, whole: bool = True, tool: str = "") -> list[Call | Lost]:
-    return [*calls_in(Body(text, whole), 200, tool, tools=("f", "g"), freeform=("cu",))]
+    return [*calls_in(Body(text, whole), 200, tool, tools={"f": {}, "g": {}}, freeform=("cu",))]
 
 
 @pytest.mark.parametrize("key", ARGUMENTS)
