@@ -176,12 +176,13 @@ def test_what_stands_between_a_body_and_its_closer_is_recorded(behind: str, lost
     assert out.lost == ([] if lost is None else [lost])
 
 
-def test_words_far_from_a_closer_or_in_another_line_are_the_readers() -> None:
-    for words in ("a" * 65, "a\nb"):
+def test_words_far_from_a_closer_are_the_readers() -> None:
+    for words in ("a" * 65, f"{'a' * 60}\n{'b' * 5}"):
         out = at_every_cut(f"{O}{BODY} {words}{E}", options=HIDING)
         assert out.content == [F, words]
         assert out.lost == [("dropped", "a token of markup that has nothing to close")]
-    assert at_every_cut(f"{O}{BODY} {'a' * 64}{E}b").content == [F, "b"]
+    for words in ("a" * 64, f"{'a' * 60}\n \n{'b' * 4}"):
+        assert at_every_cut(f"{O}{BODY} {words}{E}b").content == [F, "b"]
 
 
 def test_a_closer_that_is_hidden_is_recorded() -> None:

@@ -8,8 +8,9 @@ from attrs import evolve
 from pipeline.jsontext import BLANK, dumps, is_whole
 from stages.scrub.fence import Fence
 from stages.scrub.grammar import Call, Lost
-from stages.scrub.json_body import Behind, Body, Value, members, objects
+from stages.scrub.json_body import Behind, Body
 from stages.scrub.mend import mend
+from stages.scrub.objects import Value, members, objects
 from stages.scrub.strings import name_of, whole_escapes
 
 ARGUMENTS = ("arguments", "parameters", "args", "params", "input")

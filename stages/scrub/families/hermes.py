@@ -27,7 +27,7 @@ from stages.scrub.grammar import (
     skip,
     stray,
 )
-from stages.scrub.json_body import begins, body, end
+from stages.scrub.json_body import Behind, begins, body, end
 from stages.scrub.outside import Outside
 from stages.scrub.tag import tag
 
@@ -122,25 +122,27 @@ def _bodies(
 ) -> Generator[Found | None, None, None]:
     """The calls of the body that begins here, and of those behind it, the closer included.
 
-    Another body that makes no call is one only if the closer comes behind it; else it is the reader's. `outside` is the
-    first one's.
+    Another body that makes no call, or that words stand before, is one only if the closer comes behind it; else it is
+    the reader's, with those. `outside` is the first one's.
     """
-    depth, name, another = place.limits.json_depth, outside.name, False
+    depth, name, before, another = place.limits.json_depth, outside.name, Behind(), False
     while True:
-        early = Beginning(place, name) if place.early and not outside.given else None
+        between = [*beside(before)]
+        early = Beginning(place, name) if place.early and not (outside.given or between) else None
         read = yield from body(source, CLOSERS, depth, early, openings=place.openings)
         calls = [*calls_in(read, depth, name, tools=place.tools, freeform=place.freeform)]
         calls = framed(outside.beside(calls, depth, place.freeform), around)
-        doubtful = another and not (early and early.opened) and all(isinstance(call, Lost) for call in calls)
+        opened = early is not None and early.opened
+        doubtful = another and not opened and (before.apart or all(isinstance(call, Lost) for call in calls))
         if not doubtful:
-            yield from calls
+            yield from (*between, *calls)
         behind = yield from end(source, CLOSERS, place.openings, several=True, around=around)
         if doubtful:
-            yield from calls if behind.token else (Plain(),)
-        yield from beside(behind)
+            yield from (*between, *calls) if behind.token else (Plain(),)
         if behind.token != "{":
+            yield from beside(behind)
             return
-        outside, around, another = Outside(), None, True
+        outside, around, before, another = Outside(), behind.around, behind, True
 
 
 FAMILIES = (
