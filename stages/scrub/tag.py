@@ -19,10 +19,12 @@ VALUE = 4096
 
 @frozen
 class Tag:
-    """An opening tag. `closed`: it closes itself, and nothing stands in it."""
+    """An opening tag. `closed`: it closes itself, and nothing stands in it. `repeated`: an attribute was given again,
+    which does not count, as in HTML (13.2.5.33)."""
 
     attributes: dict[str, str] = field(factory=dict)
     closed: bool = False
+    repeated: bool = False
 
 
 def tag(source: Source) -> Generator[None, None, Tag]:
@@ -33,24 +35,27 @@ def tag(source: Source) -> Generator[None, None, Tag]:
     comma may part them.
     """
     attributes: dict[str, str] = {}
+    repeated = False
     char = yield from peek(source)
     if char not in (">", "|", "/", *BLANKS):
         raise Refused
     while char := (yield from skip(source)):
         if char == ">":
             source.at += 1
-            return Tag(attributes)
+            return Tag(attributes, repeated=repeated)
         if char in ("/", "|"):
             if not (yield from one_of(source, ("/>", "|>"))):
                 break
-            return Tag(attributes, char == "/")
+            return Tag(attributes, char == "/", repeated)
         if char not in _FIRST:
             break
         name = yield from word(source, _NAME)
         if (yield from skip(source)) != "=":
             break
         source.at += 1
-        attributes[name] = yield from _value(source)
+        value = yield from _value(source)
+        repeated = repeated or name in attributes
+        attributes.setdefault(name, value)
         if (yield from peek(source)) not in (">", "|", "/", ",", *BLANKS):
             break
         if (yield from skip(source)) == ",":

@@ -5,7 +5,7 @@ from collections.abc import Generator
 
 from attrs import evolve
 
-from stages.scrub.calls import beside, calls_in, framed, free_call
+from stages.scrub.calls import LEFT, beside, calls_in, framed, free_call
 from stages.scrub.code import FENCES
 from stages.scrub.early import Beginning
 from stages.scrub.ends import Ends
@@ -53,13 +53,16 @@ def _hermes(source: Source, place: Place) -> Generator[Found | None, None, None]
     for _ in range(WRAPPERS):
         if opener in OPENERS:
             opening = yield from tag(source)
-            outside = Outside({**outside.attributes, **opening.attributes})
+            outside = outside.inside(opening)
             if opening.closed:
                 yield from outside.alone(place.limits.json_depth, place.freeform)
                 return
             if outside.name in place.freeform and not outside.given and (yield from _is_raw(source, place)):
                 yield from _raw(source, place, outside)
                 return
+        if outside.whole and not (yield from _holds(source)):
+            yield from _alone(source, place, outside)
+            return
         char = yield from skip(source, BLANKS + INVISIBLE)
         if char in FENCES:
             around = yield from fence(source)
@@ -72,15 +75,50 @@ def _hermes(source: Source, place: Place) -> Generator[Found | None, None, None]
         opener = yield from one_of(source, OPENERS + TOKENS)
         if not opener:
             raise Refused
-        if outside.name and outside.given:
-            source.at -= len(opener)
-            if (yield from place.openings.here(source)):  # it says its call, and another begins behind it
-                yield from outside.alone(place.limits.json_depth, place.freeform)
-                return
-            source.at += len(opener)
     if not char or not (yield from begins(source)):
         raise Refused
     yield from _bodies(source, place, outside, around)
+
+
+def _holds(source: Source) -> Generator[None, None, bool]:
+    """Whether a body stands in a tag, or its closer right behind it, but for a fence; nothing is taken."""
+    source.mark()
+    try:
+        char = yield from skip(source, BLANKS + INVISIBLE)
+        if char in FENCES:
+            yield from fence(source)
+            char = yield from skip(source)
+        holds = char != "" and ((yield from begins(source)) or (yield from one_of(source, CLOSERS)) != "")
+    except (Refused, Unfinished):
+        holds = False
+    source.back()
+    return holds
+
+
+def _alone(source: Source, place: Place, outside: Outside) -> Generator[Found | None, None, None]:
+    """The call that a tag says, where no body stands in it: what else does is taken up to the closer, if that is near,
+    and else is the reader's. Raises `Refused` where a line only speaks of it."""
+    ends = Ends(CLOSERS, place.openings)
+    said = bool((yield from ends.words(source)))
+    calls = [*outside.alone(place.limits.json_depth, place.freeform)]
+    if not said and not isinstance(calls[0], Call):
+        raise Refused
+    if not said and place.mentioned and not (yield from _goes_on(source, place)):
+        raise Refused
+    yield from calls
+    if said:
+        yield LEFT
+
+
+def _goes_on(source: Source, place: Place) -> Generator[None, None, bool]:
+    """Whether the line ends here, or other markup begins in it; nothing is taken."""
+    source.mark()
+    ends = (yield from peek(source)) in ("", *LINE_ENDS)
+    if not ends:
+        yield from skip(source)
+        ends = yield from place.openings.here(source)
+    source.back()
+    return ends
 
 
 def _is_raw(source: Source, place: Place) -> Generator[None, None, bool]:
