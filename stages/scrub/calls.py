@@ -80,7 +80,7 @@ def call_of(name: str, body: Body, depth: int, id: str = "", freeform: Collectio
     """The call of a tool that is named outside of its arguments, which the body is; if they broke off, it is none."""
     if body.cut:
         return BROKEN
-    found = objects(body, depth)
+    found = objects(body, depth, call=False)
     if len(found) != 1 or (arguments := found[0]) is None:
         return NO_ARGUMENTS
     if not (name := name_of(name)):

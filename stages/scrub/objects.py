@@ -25,17 +25,17 @@ class Value:
     """Another of its name stood behind it, which is lost."""
 
 
-def objects(read: Body, depth: int) -> list[dict[str, Value] | None]:
+def objects(read: Body, depth: int, *, call: bool = True) -> list[dict[str, Value] | None]:
     """The members of the object that a body is, or of each object in the array that it is; None for what is none.
 
-    Strict first; what is not strict is mended, if it can be.
+    Strict first; what is not strict is mended, if it can be. `call`: each says a call, and is not its arguments alone.
     """
     try:
         return _strict(read.text)
     except (ValueError, RecursionError):
         pass
     try:
-        mended, repeated = mend_told(read.text, missing=0 if read.whole else 1, depth=depth)
+        mended, repeated = mend_told(read.text, missing=0 if read.whole else 1, depth=depth, call=call)
     except ValueError:
         return [None]
     return [_written(item, repeated) for item in (mended if isinstance(mended, list) else [mended])]
