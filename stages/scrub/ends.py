@@ -183,6 +183,8 @@ class Loose:
     """What ends it."""
     depth: int
     """So many brackets were open before it, less those that were closed in it."""
+    quoted: bool = True
+    """It is a string."""
     closed: int = 0
     """Where the first closer stands in it that no markup in it has opened, by what was taken before it; 0: nowhere."""
     _markup: int = 0
@@ -224,7 +226,7 @@ class Loose:
         source, closes = self.source, token in self.ends.closers
         source.at -= len(token)
         if closes and not self._markup:
-            if self._bare and self.depth <= 0:
+            if self._bare and self.depth <= 0 and not (yield from self._ends_behind(token)):
                 return Ended.CLOSED
             self.closed = self.closed or source.past
         elif closes:
@@ -236,6 +238,18 @@ class Loose:
         source.at += len(token)
         self._bare = False
         return Ended.WHOLE
+
+    def _ends_behind(self, token: str) -> Generator[None, None, bool]:
+        """Whether the string ends right behind the closer that stands here, and what may stand behind it does; nothing
+        is taken."""
+        if not self.quoted:
+            return False
+        source = self.source
+        source.mark()
+        source.at += len(token)
+        ends = (yield from one_of(source, self.closings)) != "" and (yield from skip(source)) in ("}", "]", ",")
+        source.back()
+        return ends
 
     def _pass(self, char: str) -> None:
         """Take a character."""

@@ -202,7 +202,7 @@ def _loose(source: Source, extent: _Extent, closings: tuple[str, ...]) -> Genera
     """Take the rest of what strict JSON does not hold, up to what closes it: as `Loose.read` tells. What is told early
     has ended before it. Raises `Unfinished` if nothing ends it, or the message does in a call that was told."""
     yield from extent.tell()
-    loose = Loose(source, extent.ends, closings, len(extent.brackets))
+    loose = Loose(source, extent.ends, closings, len(extent.brackets), closings[0] not in COMMENTS.values())
     ended = yield from loose.read(escapes=closings[0] in QUOTES.values())
     told = extent.early is not None and extent.early.opened
     if ended is None and (not loose.closed or (told and not source.left)):
