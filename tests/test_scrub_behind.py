@@ -129,7 +129,7 @@ def test_another_body_in_the_same_tag_makes_its_call(between: str, lost: list[An
 
 
 def test_words_are_held_back_only_while_a_closer_may_be_near() -> None:
-    for begun, most in ((" ", 64), ("\n```\n", 70), ("// ", 1030), ("/* ", 1030), ("{ a ", 70)):
+    for begun, most in ((" ", 64), ("\n```\n", 70), ("// ", 1030), ("/* ", 1030), ("{ a ", 70), ("{ a: b; ", 72)):
         whole = f"{O}{CALL}{begun}{'word' * 600}"
         stage, held = Scrubbed().stage(), []
         for event in said(*cuts(whole, 1))[:-2]:
@@ -169,3 +169,11 @@ def test_to_look_for_a_closer_costs_no_more_than_the_text(kind: str, size: int, 
 
     work(1_000)()
     assert calls_made(work(16_000)) <= 4.5 * calls_made(work(4_000)) + 500
+
+
+def test_a_key_of_another_body_need_stand_in_no_quotes() -> None:
+    for value in ("1", "-1", "'a'", "“a”", "True", "null", "{}", "[]", '<|"|>a<|"|>'):
+        out = at_every_cut(
+            f"{O}{CALL}\n{{arguments: {{x: 1}}, name: 'f', _n : {value}}}\n{{ a : {value}, name: 'g'}}{E}b"
+        )
+        assert out.content == [F, ("f", '{"x":1}'), ("g", "{}"), "b"]

@@ -23,7 +23,7 @@ from stages.scrub.grammar import (
     skip,
     word,
 )
-from stages.scrub.mend import LEAKED_QUOTE, LEAKED_QUOTES, QUOTES
+from stages.scrub.mend import LEAKED_QUOTE, LEAKED_QUOTES, QUOTES, WORDS
 
 _INSIDE = re.compile(r'[^"\\]*+(?:\\.[^"\\]*+)*+', re.DOTALL)
 _BLANKS = re.compile(f"[{BLANK}]*+")
@@ -38,6 +38,8 @@ _MARKS = ("```", "~~~")
 _TOO_MANY = ("}", "]", ";")
 _BETWEEN = (*_TOO_MANY, "{", ",", *_MARKS, *COMMENTS)
 """What may stand between a body and its closer: a bracket too many, the next body, the end of a fence, a comment."""
+_VALUE = "\"'“‘{[<-0123456789"
+"""What a value may begin with, besides words."""
 _BARE_KEY = re.compile(r"[\w.-]*")
 
 
@@ -301,20 +303,25 @@ def _behind(source: Source, ends: Ends, *, several: bool) -> Generator[None, Non
 
 
 def _goes_on(source: Source) -> Generator[None, None, bool]:
-    """Whether another body begins here: a key that is in no quotes has its colon; nothing is taken."""
+    """Whether another body begins here: behind a key that is in no quotes come its colon and a value; nothing is
+    taken."""
     if not (yield from begins(source)):
         return False
     source.mark()
     source.at += 1
     char = yield from skip(source)
-    if char == "_" or char.isalpha():
+    goes_on = not (char == "_" or char.isalpha())
+    if not goes_on:
         try:
             yield from word(source, _BARE_KEY, NEAR)
-            char = yield from skip(source)
+            if (yield from skip(source)) == ":":
+                source.at += 1
+                char = yield from skip(source)
+                goes_on = (char != "" and char in _VALUE) or (yield from one_of(source, tuple(WORDS))) != ""
         except Refused:
-            char = ""
+            pass
     source.back()
-    return char in _BEGIN
+    return goes_on
 
 
 @cache
