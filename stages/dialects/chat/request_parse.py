@@ -255,6 +255,8 @@ def _tool_choice(members: Members, reading: Reading) -> ToolChoice | None:
     found = members.value.get(name)
     if found is None:
         return None
+    if name == "tool_choice" and members.has("function_call"):
+        reading.first((name, _meant(found)), ("function_call", _meant(members.value["function_call"])))
     if isinstance(found, str):
         mode = reading.word(members, name, _MODES)
         return None if mode is None else ToolChoice(mode, where=name)
@@ -269,6 +271,12 @@ def _tool_choice(members: Members, reading: Reading) -> ToolChoice | None:
         chosen, kind = _chosen(choice, reading)
         return ToolChoice(Choosing.ONE, chosen, kind=kind, where=name)
     return ToolChoice(Choosing.ONE, payload=choice.value, where=name)
+
+
+def _meant(choice: Any) -> Any:
+    """What a choice says in the older words, so that it is known which of two say the same."""
+    function = choice.get("function", choice) if isinstance(choice, Mapping) else choice
+    return {"name": function.get("name")} if isinstance(function, Mapping) else function
 
 
 def _allowed(allowed: Members, reading: Reading) -> Iterator[tuple[str, str]]:
