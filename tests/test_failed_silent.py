@@ -120,3 +120,35 @@ def test_a_messages_body_that_is_an_error_is_unrolled_to_its_content_and_the_err
             "reason": "the answer failed",
         }
     ]
+
+
+@pytest.mark.parametrize("leaving", Form)
+@pytest.mark.parametrize("client", ["chat", "messages"])
+@pytest.mark.parametrize("kind", ["response.failed", "response.cancelled", "response.completed"])
+def test_what_a_response_tells_late_is_recorded_also_where_it_failed(kind: str, client: str, leaving: Form) -> None:
+    frames = frames_of("responses")
+    last = frames[-1]
+    response = last["response"]
+    status = kind.partition(".")[2]
+    response |= {"status": status, "metadata": {"a": "b"}, "zz": 1, "service_tier": "flex"}
+    stream = written("responses", [*frames[:-1], {**last, "type": kind, "ww": 1}])
+    found = [entry["path"] for entry in got(client, "responses", stream, leaving).exchange.ledger]
+    late = ["service_tier", "usage"] if kind != "response.completed" else []
+    assert [path for path in found if path in ("event.ww", "metadata", "zz", "usage")] == sorted(
+        ["event.ww", "metadata", "zz", *late[1:]]
+    )
+    assert found.count("service_tier") == (1 if late or client == "messages" else 0)
+
+
+@pytest.mark.parametrize("client", ["chat", "responses"])
+def test_a_delta_of_a_kind_that_nobody_knows_is_one_entry(client: str) -> None:
+    frames = frames_of("messages")
+    at = next(at for at, frame in enumerate(frames) if frame.get("delta", {}).get("type") == "text_delta")
+    odd = {**frames[at], "delta": {"type": "odd_delta", "x": "y", "text": "z"}}
+    found = [
+        entry["path"]
+        for entry in got(
+            client, "messages", written("messages", [*frames[:at], odd, *frames[at:]]), Form.STREAM
+        ).exchange.ledger
+    ]
+    assert [path for path in found if path.startswith("delta")] == ["delta"]

@@ -67,7 +67,7 @@ def parse(body: Mapping[str, Any], *, ledger: Ledger, limits: Limits = DEFAULT_L
         turns=tuple(turns[at:]),
         tools=_tools(members, reading),
         tool_choice=_tool_choice(members, reading),
-        parallel=False if is_older(body) else members.flag("parallel_tool_calls"),
+        parallel=_parallel(members, reading),
         max_tokens=reading.first(*((name, members.integer(name)) for name in _BOUNDS)),
         stop=_stop(members),
         temperature=members.number("temperature"),
@@ -98,11 +98,16 @@ def parse(body: Mapping[str, Any], *, ledger: Ledger, limits: Limits = DEFAULT_L
             "tools": "functions" if is_older(body) else "tools",
             "max_tokens": bound,
             "reasoning.effort": _first_of(body, "reasoning_effort", "reasoning.effort"),
-            "reasoning.budget": _first_of(body, "reasoning.max_tokens", "thinking.budget_tokens", "thinking_budget"),
+            "reasoning.budget": _budget_path(body),
             "user": "safety_identifier" if members.has("safety_identifier") else "user",
         },
     )
     return evolve(request, given=Given(body, request))
+
+
+def _budget_path(body: Mapping[str, Any]) -> str:
+    """Where the bound on the tokens to think stands."""
+    return _first_of(body, "reasoning.max_tokens", "thinking.budget_tokens", "thinking_budget")
 
 
 _PATHS = {
@@ -130,6 +135,16 @@ def _first_of(body: Mapping[str, Any], *paths: str) -> str:
         if (found.get(inner) if inner and isinstance(found, Mapping) else found) is not None:
             return path
     return paths[-1]
+
+
+def _parallel(members: Members, reading: Reading) -> bool | None:
+    """Whether several calls may be made at once; a client that knows the older words alone reads one."""
+    wanted = members.flag("parallel_tool_calls")
+    if not is_older(members.value):
+        return wanted
+    if wanted:
+        reading.excluded(members, "parallel_tool_calls")
+    return False
 
 
 def _logprobs(members: Members, reading: Reading) -> int | None:
@@ -165,6 +180,8 @@ def _reasoning(members: Members, reading: Reading) -> Reasoning | None:
         enabled = vendor.text("effort") != OFF
     if enabled is False:
         reading.first(("", OFF), *efforts)
+        reading.first(("", OFF), (_budget_path(members.value), budget))
+        budget = None
     summary = reading.word(vendor, "summary", _SUMMARIES) or ""
     if vendor.flag("exclude"):
         summary = reading.first(("reasoning.exclude", "omitted"), ("reasoning.summary", summary))
@@ -292,6 +309,8 @@ def _chosen(choice: Members, reading: Reading) -> tuple[str, ToolKind]:
     """The name and the kind of a tool."""
     custom, function = choice.object("custom"), choice.object("function")
     named = custom or function or choice
+    if custom is not None:
+        reading.excluded(choice, "function")
     reading.within(choice, "type", "custom", "function", *(("name",) if named is choice else ()))
     if named is not choice:
         reading.within(named, "name")

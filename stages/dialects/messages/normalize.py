@@ -60,7 +60,8 @@ OF_EVENT: Final = {
     "content_block_stop": frozenset({"type", "index"}),
     "message_stop": frozenset({"type"}),
 }
-"""The kinds of delta that are read, and the members of those, and of events; those of the others tell the end, or are a message."""
+"""The kinds of delta that are read, and the members of those, and of events; those of the others tell the end, or are a
+message."""
 
 OF_ERROR: Final = frozenset({"error", "message", "detail", "details", "code", "msg", "param", "status", "status_code"})
 """The members of a whole answer that tell its error."""

@@ -187,6 +187,8 @@ def _tool_choice(members: Members, reading: Reading) -> tuple[ToolChoice | None,
     mode = reading.word(choice, "type", _CHOICES) or Choosing.AUTO
     name = choice.need("name") if mode is Choosing.ONE else ""
     single = choice.flag("disable_parallel_tool_use")
+    if mode is not Choosing.ONE:
+        reading.excluded(choice, "name")
     rest = reading.rest(choice, ("type", "name", "disable_parallel_tool_use"), {})
     return ToolChoice(mode, name, kind=ToolKind.FUNCTION, **rest), None if single is None else not single
 
@@ -205,13 +207,15 @@ def _reasoning(members: Members, reading: Reading) -> Reasoning | None:
         reading.lose("thinking between tools", "thinking.type")
     if (shown := thinking.text("display")) and shown not in _SUMMARIES:
         reading.lose("thinking.display of another word", "thinking.display")
+    if kind == "disabled":
+        reading.excluded(thinking, "budget_tokens")
     own = {"block_binding": "thinking.block_binding"}
     rest = reading.rest(thinking, ("type", "budget_tokens", "display"), own)
     rest["private"]["thinking"] = thinking.value
     return Reasoning(
         kind != "disabled",
         effort,
-        thinking.integer("budget_tokens"),
+        None if kind == "disabled" else thinking.integer("budget_tokens"),
         _SUMMARIES.get(shown, ""),
         **rest,
     )

@@ -34,12 +34,14 @@ from stages.dialects.responses.request_tables import DEFAULT_NAMESPACE, KNOWN, N
 from stages.dialects.responses.request_turns import ItemReader
 
 _MODES = {"auto": Choosing.AUTO, "required": Choosing.ANY, "none": Choosing.NONE}
+_OF_SCHEMA = ("name", "schema", "strict", "description")
 _FORMATS = {"text": OutputKind.TEXT, "json_object": OutputKind.JSON, "json_schema": OutputKind.SCHEMA}
 _SUMMARIES = {word: word for word in ("auto", "concise", "detailed")}
 _FORMS = {form: form for form in ("text", "grammar")}
 _LOGPROBS = "message.output_text.logprobs"
 _INCLUDED = ("reasoning.encrypted_content", _LOGPROBS)
 """What of `include` an answer of any dialect holds: the first in an envelope, the other where it can be asked for."""
+_OF_FUNCTION = ("name", "description", "parameters", "strict")
 _STATE = ("previous_response_id", "conversation", "prompt")
 _KEPT = ("user", "safety_identifier", "include", "reasoning", "text", "top_logprobs")
 
@@ -142,7 +144,9 @@ def _output(text: Members, reading: Reading) -> OutputFormat | None:
     kind = reading.word(found, "type", _FORMATS)
     if kind is None:
         return None
-    rest = reading.rest(found, ("type", "name", "schema", "strict", "description"), {})
+    if kind is not OutputKind.SCHEMA:
+        reading.excluded(found, *_OF_SCHEMA)
+    rest = reading.rest(found, ("type", *_OF_SCHEMA), {})
     schema = found.object("schema")
     return OutputFormat(
         kind,
@@ -190,6 +194,9 @@ class _Tools:
         rest = self.reading.rest(tool, known, TOOL_OWN)
         if given is not tool:
             self.reading.within(given, "name", "description", "parameters", "strict")
+            own = (name for name in _OF_FUNCTION if tool.value.get(name) != given.value.get(name))
+            self.reading.excluded(tool, *own)
+        self.reading.excluded(tool, *(_OF_FUNCTION[2:] if kind == "custom" else ("format",)))
         if namespace == DEFAULT_NAMESPACE:
             rest["private"]["namespace"], namespace = namespace, ""
         name, description = given.need("name"), given.text("description")
@@ -214,7 +221,10 @@ def _grammar(tool: Members, reading: Reading) -> Grammar | None:
     if form is not None:
         reading.word(form, "type", _FORMS)
         reading.within(form, "type", "syntax", "definition")
-    if form is None or form.text("type") != "grammar":
+    if form is None:
+        return None
+    if form.text("type") != "grammar":
+        reading.excluded(form, "syntax", "definition")
         return None
     return Grammar(form.need("syntax"), form.need("definition"))
 
