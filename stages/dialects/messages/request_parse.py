@@ -48,11 +48,7 @@ def parse(body: Mapping[str, Any], *, ledger: Ledger, limits: Limits = DEFAULT_L
     members = Members(body)
     reading = Reading(READ)
     rest = reading.rest(members, KNOWN, TOP_OWN)
-    thread = members.object("thread")
-    if thread is not None:
-        reading.lose("thread.continue" if thread.text("type") == "continue" else "thread", "thread")
-        rest["private"]["thread"] = thread.value
-    rest["private"].update({name: body[name] for name in _KEPT if body.get(name) is not None})
+    rest["private"].update(_private(members, reading))
     turns = _turns(members, reading, limits)
     if not (turns or own):
         raise ClientError.about("messages", "is required, and not empty")
@@ -93,6 +89,16 @@ _PATHS = {
     "reasoning.budget": "thinking.budget_tokens",
     "reasoning.summary": "thinking.display",
 }
+
+
+def _private(members: Members, reading: Reading) -> dict[str, Any]:
+    """The members that go back into this dialect as they came, of which the others are told a part, or nothing."""
+    kept = {name: members.value[name] for name in _KEPT if members.has(name)}
+    thread = members.object("thread")
+    if thread is None:
+        return kept
+    reading.lose("thread.continue" if thread.text("type") == "continue" else "thread", "thread")
+    return {"thread": thread.value, **kept}
 
 
 def _turns(members: Members, reading: Reading, limits: Limits) -> tuple[Turn, ...]:

@@ -1,7 +1,7 @@
 """Reading a Responses request."""
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, TypedDict
 
 from attrs import evolve
 
@@ -59,13 +59,9 @@ def parse(body: Mapping[str, Any], *, ledger: Ledger, limits: Limits = DEFAULT_L
     turns = reader.turns(members)
     if not (turns or own or any(members.has(name) for name in _STATE)):
         raise ClientError.about("input", "is required, and not empty")
-    for at, word in enumerate(members.texts("include")):
-        if word not in _INCLUDED:
-            reading.lose("include[] besides", f"include[{at}]")
+    _include(members, reading)
     tools = _Tools(reading)
-    text = members.object("text")
-    reading.within(text, "format", "verbosity")
-    user = members.text("safety_identifier") or members.text("user")
+    text = _text(members, reading)
     request = Request(
         dialect=NAME,
         model=members.text("model") if own or members.has("prompt") else members.need("model"),
@@ -82,21 +78,12 @@ def parse(body: Mapping[str, Any], *, ledger: Ledger, limits: Limits = DEFAULT_L
         reasoning=_reasoning(members, reading),
         output=None if text is None else _output(text, reading),
         verbosity=None if text is None else text.text("verbosity") or None,
-        metadata=None if (metadata := members.object("metadata")) is None else metadata.value,
-        user=user or None,
-        older_user=members.text("user") if members.text("user") not in ("", user) else None,
-        cache_key=members.text("prompt_cache_key") or None,
-        service_tier=members.text("service_tier") or None,
-        store=members.flag("store"),
+        **_about(members),
         stream=members.flag("stream") is True,
         private=rest["private"],
         extras=rest["extras"],
         losses=tuple(reading.losses),
-        paths={
-            **_PATHS,
-            "logprobs": "top_logprobs" if members.has("top_logprobs") else "include",
-            "user": "safety_identifier" if members.has("safety_identifier") else "user",
-        },
+        paths=_paths(members),
     )
     return evolve(request, given=Given(body, request))
 
@@ -111,6 +98,52 @@ _PATHS = {
     "older_user": "user",
     "reasoning.summary": "reasoning.summary",
 }
+
+
+def _paths(members: Members) -> dict[str, str]:
+    """Our members' names in this body."""
+    return {
+        **_PATHS,
+        "logprobs": "top_logprobs" if members.has("top_logprobs") else "include",
+        "user": "safety_identifier" if members.has("safety_identifier") else "user",
+    }
+
+
+def _include(members: Members, reading: Reading) -> None:
+    """What the answer is to hold besides, and no other dialect's does."""
+    for at, word in enumerate(members.texts("include")):
+        if word not in _INCLUDED:
+            reading.lose("include[] besides", f"include[{at}]")
+
+
+class _About(TypedDict):
+    """Whose request it is, and how the provider treats it."""
+
+    metadata: Mapping[str, Any] | None
+    user: str | None
+    older_user: str | None
+    cache_key: str | None
+    service_tier: str | None
+    store: bool | None
+
+
+def _about(members: Members) -> _About:
+    user = members.text("safety_identifier") or members.text("user")
+    return {
+        "metadata": None if (metadata := members.object("metadata")) is None else metadata.value,
+        "user": user or None,
+        "older_user": members.text("user") if members.text("user") not in ("", user) else None,
+        "cache_key": members.text("prompt_cache_key") or None,
+        "service_tier": members.text("service_tier") or None,
+        "store": members.flag("store"),
+    }
+
+
+def _text(members: Members, reading: Reading) -> Members | None:
+    """What is asked of the answer's text."""
+    text = members.object("text")
+    reading.within(text, "format", "verbosity")
+    return text
 
 
 def _instructions(members: Members) -> tuple[Turn, ...]:
