@@ -42,7 +42,6 @@ from stages.dialects.chat.content import (
     OF_GROQ,
     PLAIN,
     SERVING,
-    SILENT_BESIDE,
     SPELLINGS,
     STANDARD,
     Repeats,
@@ -59,7 +58,7 @@ from stages.dialects.chat.errors import error_beside, error_in, failed_finish, m
 from stages.dialects.chat.fragments import LEGACY, Fragment, exact_entries, fragments_of
 from stages.dialects.chat.stops import STOP_REASONS, finish_of, sequence_of
 from stages.dialects.chat.usage import Counting
-from stages.dialects.chat.within import note_delta, note_scores
+from stages.dialects.chat.within import note_choice, note_delta, note_scores
 
 DONE: Final = b"[DONE]"
 NAME: Final = "chat"
@@ -256,7 +255,7 @@ class ChatNormalizer(Normalizer):
         """What stands beside the delta."""
         self._counting.hear(choice.get("usage"))
         self._stop_sequence = sequence_of(choice) or self._stop_sequence
-        self._unread.note(choice, SILENT_BESIDE, "choices[].")
+        note_choice(choice, self._unread, whole=self.whole)
 
     def _delta(self, delta: Mapping[str, Any], at: int, frame: Frame, out: list[Event]) -> None:
         """One delta in the order that holds within it: reasoning, text, refusal, calls."""

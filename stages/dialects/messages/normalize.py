@@ -249,6 +249,8 @@ class MessagesNormalizer(Normalizer):
                 self._stop = StopReason.END_TURN
         if isinstance(sequence, str):
             self._stop_sequence = sequence
+        elif sequence:
+            self._writer.lose("stop_sequence", "of another kind")
         self._details = _object(delta.get("stop_details")) or self._details
         self._unread.note(delta, READ)
 
@@ -280,7 +282,11 @@ class MessagesNormalizer(Normalizer):
         """The content of a whole message."""
         if isinstance(content, str):
             content = [{"type": "text", "text": content}]
+        if content and not isinstance(content, list):
+            self._writer.lose("content", "of another kind")
         for key, block in enumerate(content if isinstance(content, list) else ()):
+            if block and not isinstance(block, dict):
+                self._writer.lose("content[]", "of another kind")
             self._content.begin(key, _object(block), out)
             self._content.stop(key, out)
 
