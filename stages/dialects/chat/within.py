@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from pipeline.logprobs import note_unread
-from pipeline.unread import Unread
+from pipeline.unread import UNCARRIED, Unread
 from stages.dialects.chat.content import DETAIL, NAMING, unread_members
 from stages.dialects.chat.notes import NOTE
 
@@ -25,7 +25,7 @@ OF_DETAIL: Final = NAMING | DETAIL
 def note_delta(delta: Mapping[str, Any], unread: Unread) -> None:
     """Record what of a delta is not read."""
     for path, reason in unread_members(delta):
-        unread.ledger.record(unread.stage, path, "dropped", reason)
+        unread.ledger.record(unread.stage, path, "dropped", unread.reason if reason == UNCARRIED else reason)
     if calls := delta.get("tool_calls"):
         for call in calls if isinstance(calls, list) else (calls,):
             _note_call(call, unread)
