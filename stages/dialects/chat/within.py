@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from pipeline.logprobs import note_unread
-from pipeline.unread import Unread, says
+from pipeline.unread import UNCARRIED, Unread, says
 from stages.dialects.chat.content import DETAIL, NAMING, SILENT_BESIDE, unread_members
 from stages.dialects.chat.notes import NOTE
 
@@ -26,7 +26,7 @@ EXCLUDED: Final = "what stands beside it counts"
 def note_delta(delta: Mapping[str, Any], unread: Unread) -> None:
     """Record what of a delta is not read."""
     for path, reason in unread_members(delta):
-        unread.ledger.record(unread.stage, path, "dropped", reason)
+        unread.ledger.record(unread.stage, path, "dropped", unread.reason if reason == UNCARRIED else reason)
     if calls := delta.get("tool_calls"):
         for call in calls if isinstance(calls, list) else (calls,):
             _note_call(call, unread)

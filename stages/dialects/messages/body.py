@@ -14,6 +14,7 @@ from pipeline.limits import DEFAULT_LIMITS, Limits
 from pipeline.message import Content, Message, Reasoning, RedactedReasoning, Refusal, Text, ToolUse, assemble
 from stages.dialects.messages.encode import NAMESPACE, UNCOUNTED, citation_of, message_id, note_served
 from stages.dialects.messages.errors import error_of
+from stages.dialects.messages.lost import lose_block
 from stages.dialects.messages.normalize import MessagesNormalizer
 from stages.dialects.messages.opaque import blob_of
 from stages.dialects.messages.usage import counts_of
@@ -51,7 +52,11 @@ def patch(change: Change, *, facts: RequestFacts, ledger: Ledger, limits: Limits
     blocks = [{"type": "text", "text": told}] if isinstance(told, str) else told if isinstance(told, list) else []
     counts = [_count(block, facts, limits) for block in blocks]
     content = []
-    for piece in change.pieces(counts):
+    pieces = [*change.pieces(counts)]
+    kept = {at for piece in pieces for at in (piece.at, piece.of)}
+    for at in set(range(len(blocks))) - kept:
+        lose_block(blocks[at], ledger)
+    for piece in pieces:
         if piece.at is None and piece.of is not None:
             content.append(_patched(blocks[piece.of], piece, ledger, limits))
         elif piece.at is None:
