@@ -43,7 +43,7 @@ ADDED: Final = "response.output_item.added"
 ITEM_DONE: Final = "response.output_item.done"
 
 SPEAKING: Final = ("message", "reasoning")
-"""The items that are ended before an error. A call is not, nor is the work of a tool that the provider runs."""
+"""The items that are ended where their own end was left out."""
 TEXTS: Final = (TextDelta, RefusalDelta, ReasoningDelta, ArgumentsDelta)
 WORDS: Final[dict[type[Event], Words]] = {
     TextDelta: OUTPUT_TEXT,

@@ -25,7 +25,7 @@ from pipeline.ledger import Ledger
 from pipeline.message import final_usage
 from pipeline.word import word
 from stages.dialects.responses.errors import failed_error
-from stages.dialects.responses.keeper import ADDED, ITEM_DONE, SPEAKING, TEXTS, WORDS, Keeper, honest, spoken, spot_of
+from stages.dialects.responses.keeper import ADDED, ITEM_DONE, TEXTS, WORDS, Keeper, honest, spoken, spot_of
 from stages.dialects.responses.kept import (
     DELTA,
     EVENTS,
@@ -37,6 +37,7 @@ from stages.dialects.responses.kept import (
 )
 from stages.dialects.responses.normalize import LIFE, TERMINALS
 from stages.dialects.responses.patch import ended, renamed, status_of
+from stages.dialects.responses.stops import CUT
 from stages.dialects.responses.usage import usage_object
 from stages.dialects.responses.written import OUTPUT_TEXT, Json
 
@@ -179,8 +180,9 @@ class ResponsesReturner:
         self._number += len(cut)
         out += cut
         for kept in self._keeper.items:
-            if kept.final is None and not kept.gone and word(kept.item.get("type")) in SPEAKING:
-                out += self._written(kept.closing("incomplete"))
+            status = CUT.get(word(kept.item.get("type")))
+            if kept.final is None and not kept.gone and status is not None:
+                out += self._written(kept.closing(status))
         return [*out, self._ending("failed", None, error=failed_error(error))]
 
     def idle(self) -> Sequence[Frame]:
