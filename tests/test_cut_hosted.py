@@ -21,7 +21,7 @@ from tests.lawful import check_law
 
 Json = dict[str, Any]
 WHERE: Json = {"output_index": 0, "item_id": "i_0"}
-SPOKEN = {"message": {"role": "assistant", "content": []}, "reasoning": {"summary": []}}
+SPOKEN: dict[str, Json] = {"message": {"role": "assistant", "content": []}, "reasoning": {"summary": []}}
 OPEN = [
     "function_call",
     "custom_tool_call",
@@ -47,7 +47,7 @@ def numbered(*events: Json) -> bytes:
 
 
 def begun() -> Json:
-    beside = {"created_at": 1, "parallel_tool_calls": True, "tool_choice": "auto", "tools": []}
+    beside: Json = {"created_at": 1, "parallel_tool_calls": True, "tool_choice": "auto", "tools": []}
     return rs.event("response.created", response=rs.response("in_progress", **beside))
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from pipeline.errors import LimitExceeded
 from pipeline.events import BlockStop, RefusalDelta, StreamError, TextDelta
-from pipeline.limits import Limits
+from pipeline.limits import DEFAULT_LIMITS, Limits
 from stages.dialects.responses.normalize import ResponsesNormalizer
 from stages.interleave import InterleaveBuffer
 from tests import messages_stream as ms
@@ -111,9 +111,9 @@ def told_by(body: bytes) -> list[Any]:
     return [{name: value for name, value in event.items() if name != "created"} for event in events]
 
 
-def run(*events: Json, limits: Limits | None = None) -> list[list[Any]]:
+def run(*events: Json, limits: Limits = DEFAULT_LIMITS) -> list[list[Any]]:
     """What the normalizer and the buffer make of each event."""
-    chain = ResponsesNormalizer() | InterleaveBuffer(**({} if limits is None else {"limits": limits}))
+    chain = ResponsesNormalizer() | InterleaveBuffer(limits=limits)
     return [[*chain.receive([rs.frame(one)])] for one in events]
 
 
