@@ -5,14 +5,17 @@ from typing import Any
 
 import pytest
 
+from pipeline.dialect import dialect
 from pipeline.errors import LimitExceeded
 from pipeline.events import BlockStop, RefusalDelta, StreamError, TextDelta
 from pipeline.limits import DEFAULT_LIMITS, Limits
 from stages.dialects.responses.normalize import ResponsesNormalizer
 from stages.interleave import InterleaveBuffer
+from stages.recipe import default_chain
 from tests import messages_stream as ms
 from tests import responses_stream as rs
 from tests.exchange import answered
+from tests.lawful import check_law
 from tests.test_untold_usage import DIALECTS, asked
 
 Json = dict[str, Any]
@@ -86,6 +89,16 @@ def test_parts_that_are_told_at_once_come_one_behind_the_other(client: str, kind
         text = "".join("".join(SAID[part]) for part, kind in enumerate(kinds) if kind == "output_text")
         due = text + "|" + "".join("".join(SAID[part]) for part, kind in enumerate(kinds) if kind == "refusal")
     assert texts(client, got.body, streamed=False) == due
+
+
+@pytest.mark.parametrize("middle", ["chat", "messages"])
+@pytest.mark.parametrize("kinds", KINDS, ids=str)
+def test_over_another_dialect_a_responses_client_reads_them_in_order_too(middle: str, kinds: tuple[str, str]) -> None:
+    way = [dialect(name) for name in ("responses", middle, "responses")]
+    chain = default_chain(way[0], way[1]) | default_chain(way[1], way[2])
+    body = b"".join([*chain.receive([ms.sse(spoken(kinds, "both"))]), *chain.receive_eof()])
+    check_law("responses", body)
+    assert texts("responses", body, streamed=True) == "A1A2B1B2"
 
 
 @pytest.mark.parametrize("kinds", KINDS, ids=str)
