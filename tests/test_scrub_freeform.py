@@ -11,9 +11,9 @@ from pipeline.message import ToolUse
 from pipeline.route import AnswerOptions
 from pipeline.testing import play
 from stages.scrub import TagScrubber
-from stages.scrub.calls import NO_ARGUMENTS
+from stages.scrub.calls import LEFT, NO_ARGUMENTS
 from tests.exchange import answered, route, whole
-from tests.scrubbing import PROMPT, SIZES, Scrubbed, at_every_cut, cuts, said
+from tests.scrubbing import MARKUP, PROMPT, SIZES, F, Scrubbed, at_every_cut, cuts, said
 from tests.support import DONE, finish, sse
 from tests.support import text as spoken
 
@@ -84,6 +84,70 @@ def test_a_freeform_body_that_nothing_ends_is_shown_or_hidden_as_any(options: An
             out = at_every_cut(f"{opener}{raw}", options=hiding, freeform=("cu",))
             assert out.content == ([f"{opener}ls "] if raw.startswith("ls <") else [])
             assert out.lost == [("dropped", "markup of a call that the end of the answer cut")]
+
+
+TAGS = ('<tool_call name="cu">', "<toolcall\nname = 'cu' id=1>", "<tool_call name=cu|>")
+TAGGED = {raw: given for raw, given in RAW.items() if ENDED not in raw} | {
+    "<p>{</p>": "<p>{</p>",
+    "\r\n<b>": "<b>",
+    "`ls`": "`ls`",
+    "a `</x>` <": "a `</x>` <",
+    "[]": "[]",
+    "```two words {": "```two words {",
+}
+"""The same in a tag that names the tool."""
+
+
+@pytest.mark.parametrize("options", [PROMPT, EARLY])
+@pytest.mark.parametrize("raw", TAGGED)
+def test_what_stands_in_a_tag_that_names_a_freeform_tool_is_its_input(raw: str, options: AnswerOptions) -> None:
+    for opener in TAGS:
+        for before, closer in (("a\n", "</tool_call>"), ("a", "</toolcall>"), ("", "<tool_call|>")):
+            out = at_every_cut(f"{before}{opener}{raw}{closer} b", options=options, freeform=("cu",))
+            assert [one.strip() if isinstance(one, str) else one for one in out.content] == [
+                *filter(None, [before.strip()]),
+                ("cu", TAGGED[raw]),
+                "b",
+            ]
+            assert [action for action, _ in out.lost] == (
+                ["mended"] if "\ufffd" in TAGGED[raw] or (raw[1] == "'" and TAGGED[raw] == "ls -l") else []
+            )
+
+
+def test_what_the_tag_of_free_text_says_besides_is_recorded() -> None:
+    out = at_every_cut('<tool_call name="cu" path=x>ls</tool_call>', freeform=("cu",))
+    assert (out.content, out.lost) == ([("cu", "ls")], [("dropped", LEFT.reason)])
+
+
+@pytest.mark.parametrize("raw", ["", "\n", "```\n```\n"])
+def test_a_tag_of_a_freeform_tool_without_input_is_no_call(raw: str) -> None:
+    out = at_every_cut(f"a\n{TAGS[0]}{raw}</tool_call> b", freeform=("cu",))
+    assert out.content == ["a\n b"]
+    assert [action for action, _ in out.lost] == ["dropped"]
+
+
+@pytest.mark.parametrize(
+    "prose",
+    [
+        "Use <tool_call name='cu'> to call it, and </tool_call> behind it.",
+        "Use <tool_call name='cu'> .",
+        "<tool_call name='f'>ls</tool_call>",
+        "<tool_call name='cu'>",
+        "<tool_call name='cu'>\nls -l",
+    ],
+)
+def test_other_text_behind_a_tag_stays_text(prose: str) -> None:
+    assert at_every_cut(prose, freeform=("cu",)).content == [prose]
+
+
+def test_free_text_in_which_another_call_begins_is_none() -> None:
+    out = at_every_cut(f"{TAGS[0]}ls -l\n{MARKUP}b", freeform=("cu",))
+    assert out.content == [f"{TAGS[0]}ls -l\n", F, "b"]
+
+
+def test_of_free_text_that_breaks_off_nothing_is_called() -> None:
+    out = at_every_cut(f"a {TAGS[0]}\nls -l", freeform=("cu",), options=evolve(PROMPT, unfinished="hide"))
+    assert (out.content, [action for action, _ in out.lost]) == (["a "], ["dropped"])
 
 
 TWICE: dict[str, str] = {

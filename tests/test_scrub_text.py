@@ -138,17 +138,20 @@ def test_what_becomes_of_a_text_does_not_depend_on_its_cut(whole: str, size: int
     assert other.lost == first.lost
 
 
-def scrubber_in_text() -> TagScrubber:
-    """A scrubber that is in the middle of text."""
-    scrubber = TagScrubber(options=PROMPT, tools=TOOLS)
+def scrubber_in_text(*, in_place: bool = False) -> TagScrubber:
+    """A scrubber that is in the middle of text. In place another text has begun before it, and ended in it."""
+    scrubber = TagScrubber(options=PROMPT, tools=TOOLS, in_place=in_place)
     play(scrubber, [BEGIN, start(0, TEXT), text(0, "x")])
+    if in_place:
+        play(scrubber, [start(1, TEXT), text(1, "x"), text(0, "x"), stop(1)])
     return scrubber
 
 
+@pytest.mark.parametrize("in_place", [False, True])
 @pytest.mark.parametrize("reads", [1, 100])
-def test_plain_text_takes_a_short_way_and_leaves_as_what_came(reads: int) -> None:
+def test_plain_text_takes_a_short_way_and_leaves_as_what_came(reads: int, in_place: bool) -> None:
     def work(words: str) -> int:
-        scrubber, events = scrubber_in_text(), [text(0, words) for _ in range(100)]
+        scrubber, events = scrubber_in_text(in_place=in_place), [text(0, words) for _ in range(100)]
         batches = [events] if reads == 1 else [[event] for event in events]
         out: list[Any] = []
         made = calls_made(lambda: out.extend(one for batch in batches for one in scrubber.receive(batch)))

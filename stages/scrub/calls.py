@@ -186,11 +186,12 @@ def _given(name: str, given: Value, depth: int, freeform: Collection[str]) -> Ca
 
 def _input(text: str) -> str:
     """The input that a string says: itself, or what its one member `input` says, if it is such an object."""
+    inner = text.strip(BLANK)
     try:
-        found, end = members(text.strip(BLANK))
+        found, end = members(inner)
     except (ValueError, RecursionError):
         return text
-    only = found["input"].value if found.keys() == {"input"} and end == len(text.strip(BLANK)) else None
+    only = found["input"].value if found.keys() == {"input"} and end == len(inner) else None
     return only if isinstance(only, str) else text
 
 

@@ -19,6 +19,7 @@ _BEFORE_STRING = frozenset("{[,:" + QUOTES)
 
 BRACKETS = {"{": 1, "[": 1, "}": -1, "]": -1}
 """What a bracket adds to how many are open."""
+ESCAPE = "\\"
 _FRAME = BLANKS + "`~"
 """What may stand between the last bracket and a closer: a fence ends there."""
 NEAR = 64
@@ -58,14 +59,14 @@ class Ends:
             return Ended.CLOSED
         return Ended.CUT if token and (yield from self.openings.here(source)) else None
 
-    def until(self, source: Source, closing: str) -> Generator[None, None, tuple[str, str]]:
-        """Take the text up to `closing` or a closer, and that; what stands between, and which it was: nothing, where
+    def until(self, source: Source, *closings: str) -> Generator[None, None, tuple[str, str]]:
+        """Take the text up to a closing or a closer, and that; what stands between, and which it was: nothing, where
         other markup begins. Raises `Unfinished` if none comes."""
         parts: list[str] = []
         while True:
-            text, token = yield from until(source, (closing, *self.tokens))
+            text, token = yield from until(source, (*closings, *self.tokens))
             parts.append(text)
-            if token == closing or token in self.closers:
+            if token in closings or token in self.closers:
                 return "".join(parts), token
             source.at -= len(token)
             if (yield from self.openings.here(source)):
@@ -112,7 +113,7 @@ class Loose:
         as other markup begins behind a closer, or the message ends.
         """
         source, known = self.source, (*self.closings, *self.ends.tokens)
-        search = marks_of("{}[]\\" if escapes else "{}[]", frozenset(token[0] for token in known)).search
+        search = marks_of(frozenset(token[0] for token in known), "".join(BRACKETS) + ESCAPE * escapes).search
         while True:
             found = search(source.text, source.at)
             end = found.start() if found else len(source.text)
@@ -131,7 +132,7 @@ class Loose:
                     return ended
             else:
                 self._pass(found.group())
-                if found.group() == "\\" and (yield from peek(source)) in ("\\", *self.closings):
+                if found.group() == ESCAPE and (yield from peek(source)) in (ESCAPE, *self.closings):
                     source.at += 1
 
     def _met(self, token: str) -> Generator[None, None, Ended | None]:
@@ -187,7 +188,7 @@ class _Adrift:
 
     def outside(self) -> Generator[None, None, tuple[Ended, int] | None]:
         """Go on outside of a string, up to the next one at most."""
-        source, search = self.source, marks_of(QUOTES, self.ends.firsts).search
+        source, search = self.source, marks_of(self.ends.firsts, QUOTES).search
         found = search(source.text, source.at)
         self._take(found.start() if found else len(source.text))
         if found is None:
@@ -207,7 +208,7 @@ class _Adrift:
         """Go on in what may be a string, up to its end."""
         source, quote, closed = self.source, self.quote, None
         closers = self.ends.closers
-        search = marks_of(quote + "\\", frozenset(closer[0] for closer in closers)).search
+        search = marks_of(frozenset(closer[0] for closer in closers), quote + ESCAPE).search
         while True:
             found = search(source.text, source.at)
             self._take(found.start() if found else len(source.text))
@@ -224,9 +225,9 @@ class _Adrift:
                     break
                 self.quote = quote if before in _BEFORE_STRING else ""  # it may open another
                 return None
-            elif found.group() == "\\" and not (source.left > 1 or (yield from more(source))):
+            elif found.group() == ESCAPE and not (source.left > 1 or (yield from more(source))):
                 break
-            elif found.group() == "\\":
+            elif found.group() == ESCAPE:
                 self._take(source.at + 2)
             else:
                 past, token = source.past, (yield from one_of(source, closers))
@@ -256,6 +257,6 @@ def _words(firsts: frozenset[str]) -> "re.Pattern[str]":
 
 
 @cache
-def marks_of(chars: str, firsts: frozenset[str]) -> "re.Pattern[str]":
+def marks_of(firsts: frozenset[str], chars: str = "") -> "re.Pattern[str]":
     """Matches one of those characters."""
     return re.compile(f"[{re.escape(''.join(sorted(firsts | set(chars))))}]")

@@ -38,7 +38,7 @@ class Fence:
         """Take what stands in it up to the marks that end it, which end their line too, or up to a closer; whether
         either stands near. Other markup or the end of the message may not come first."""
         begin, tokens, closes = source.past, (self.marks, *ends.tokens), False
-        search = marks_of("", frozenset(token[0] for token in tokens)).search
+        search = marks_of(frozenset(token[0] for token in tokens)).search
         while not closes and source.past - begin <= FAR:
             found = search(source.text, source.at)
             source.at = found.start() if found else len(source.text)

@@ -187,4 +187,3 @@ class PlacedWriter(Voice):
         self._end_thought(out)
         if self._said is not None and self._said in self._texts:
             out.append(BlockStop(self._texts.pop(self._said)))
-        self.flowing = False

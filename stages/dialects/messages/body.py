@@ -13,7 +13,7 @@ from pipeline.ledger import Ledger
 from pipeline.limits import DEFAULT_LIMITS, Limits
 from pipeline.message import Content, Message, Reasoning, RedactedReasoning, Refusal, Text, ToolUse, assemble
 from stages.dialects.messages.encode import NAMESPACE, UNCOUNTED, citation_of, message_id, note_served
-from stages.dialects.messages.errors import error_in
+from stages.dialects.messages.errors import error_of
 from stages.dialects.messages.normalize import MessagesNormalizer
 from stages.dialects.messages.opaque import blob_of
 from stages.dialects.messages.usage import counts_of
@@ -26,7 +26,8 @@ _LONG_NUMBER = re.compile(rb"[0-9]{19}")
 
 
 def read(body: bytes, *, facts: RequestFacts, ledger: Ledger, limits: Limits) -> Message:
-    """The message that a whole answer is, by the same rules as a stream; an error's is its `error`.
+    """The message that a whole answer is, by the same rules as a stream; an error's is its `error`, behind what
+    content stands beside it.
 
     Raises `UpstreamError` if it is neither a message nor an error.
     """
@@ -35,9 +36,10 @@ def read(body: bytes, *, facts: RequestFacts, ledger: Ledger, limits: Limits) ->
         answer = exact(body) if _LONG_NUMBER.search(body) else loads(body, limits.json_depth)
     except ValueError as error:
         raise UpstreamError("the upstream's answer is no JSON", code="invalid_json") from error
-    if isinstance(answer, dict) and "content" in answer and answer.get("type") != "error":
-        return assemble(MessagesNormalizer(facts=facts, ledger=ledger, limits=limits).whole(answer))
-    if (failed := error_in(answer)) is not None:
+    failed = error_of(answer)
+    if isinstance(answer, dict) and "content" in answer:
+        return assemble(MessagesNormalizer(facts=facts, ledger=ledger, limits=limits).whole(answer, failed))
+    if failed is not None:
         return Message("", facts.model, error=failed)
     raise UpstreamError("the upstream's answer is neither a message nor an error", code="no_message")
 

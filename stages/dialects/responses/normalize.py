@@ -270,6 +270,7 @@ class ResponsesNormalizer(Normalizer):
 
     def _terminal(self, response: Mapping[str, Any], stands_for: str, out: list[Event]) -> None:
         """The end: what the response tells and no event told, and how it ended."""
+        late = self._started
         self._begin(response, out)
         stated = _string(response, "status")
         status = stated if stated in TOLD else stands_for
@@ -278,11 +279,14 @@ class ResponsesNormalizer(Normalizer):
             item.snapshot(told, out)
             if status not in UNFINISHED or told.get("status") == "completed":
                 item.done(told, out)
-        if status in FAILED or says(response.get("error")):
-            self._fail(failed(response), out)
-            return
-        if status in UNFINISHED:
-            self._fail(unfinished(status), out)
+        self._serving.hear(response, "created_at")
+        self._unread.note(response, READ)
+        failing = status in FAILED or says(response.get("error"))
+        if failing or status in UNFINISHED:
+            told_late = ("usage",) if late and says(response.get("usage")) else ()
+            for name in (*told_late, *self._serving.news()):
+                self._writer.lose(name, "the answer failed")
+            self._fail(failed(response) if failing else unfinished(status), out)
             return
         if stated in UNFINISHED:
             self.ledger.record(STAGE, "status", "translated", f"an answer that is {stated} ends the turn")
@@ -291,8 +295,6 @@ class ResponsesNormalizer(Normalizer):
         for item in self._output.items:
             item.settle(out, complete=status != "incomplete")
         counts = counted(response.get("usage"), self.ledger, self._unread)
-        self._serving.hear(response, "created_at")
-        self._unread.note(response, READ)
         out.append(MessageDelta(self._stop_reason(response, status), usage=counts, served=self._serving.ended()))
         out.append(MessageStop())
         self.ended = True

@@ -125,10 +125,7 @@ def _json(source: Source, place: Place, name: str, around: Fence | None) -> Gene
 
 def _is_strict(source: Source) -> Generator[None, None, bool]:
     """Whether a body begins as JSON does: what a tool of free text is given may hold quotes that nothing closes."""
-    try:
-        return (yield from second(source)) in '"}'
-    except Unfinished:
-        return False
+    return (yield from second(source)) in ('"', "}")
 
 
 def _arguments(source: Source, kind: str) -> Generator[None, None, tuple[str, Fence | None]]:

@@ -3,12 +3,16 @@
 import re
 from collections.abc import Generator
 
-from stages.scrub.calls import beside, calls_in, framed
+from attrs import evolve
+
+from stages.scrub.calls import beside, calls_in, framed, free_call
 from stages.scrub.code import FENCES
 from stages.scrub.early import Beginning
-from stages.scrub.fence import Fence, fence
+from stages.scrub.ends import Ends
+from stages.scrub.fence import Fence, fence, unfenced
 from stages.scrub.grammar import (
     BLANKS,
+    Call,
     Family,
     Found,
     Lost,
@@ -16,7 +20,10 @@ from stages.scrub.grammar import (
     Plain,
     Refused,
     Source,
+    Unfinished,
     one_of,
+    peek,
+    second,
     skip,
     stray,
 )
@@ -33,6 +40,7 @@ CLOSERS = (*TAGS, "<tool_call|>", "<|/tool_call|>", "<|tool_call|>")
 STRAYS = (*TAGS, "<tool_call|>", "<|/tool_call|>", "<|im_end|>", "<|endoftext|>")
 WRAPPERS = 4
 """So many openers may stand one in another round a body. Those that no body follows are read again as text."""
+LINE_ENDS = ("\r", "\n")
 INVISIBLE = "\u200b\ufeff"
 _BODY = rf"[\s{INVISIBLE}]*+(?:[\[{{]|`{{3}}|~{{3}})"
 _TAG = rf"<(?:{'|'.join(NAMES)})(?:\s*+\|?>{_BODY}|\s++[A-Za-z_][\w:.-]*+\s*+=)"
@@ -48,6 +56,9 @@ def _hermes(source: Source, place: Place) -> Generator[Found | None, None, None]
             outside = Outside({**outside.attributes, **opening.attributes})
             if opening.closed:
                 yield from outside.alone(place.limits.json_depth, place.freeform)
+                return
+            if outside.name in place.freeform and not outside.given and (yield from _is_raw(source, place)):
+                yield from _raw(source, place, outside)
                 return
         char = yield from skip(source, BLANKS + INVISIBLE)
         if char in FENCES:
@@ -70,6 +81,40 @@ def _hermes(source: Source, place: Place) -> Generator[Found | None, None, None]
     if not char or not (yield from begins(source)):
         raise Refused
     yield from _bodies(source, place, outside, around)
+
+
+def _is_raw(source: Source, place: Place) -> Generator[None, None, bool]:
+    """Whether free text stands here, and neither JSON nor other markup; nothing is taken. In a line that speaks of the
+    tag it is prose."""
+    if place.mentioned and (yield from peek(source)) not in LINE_ENDS:
+        return False
+    source.mark()
+    char = yield from skip(source, BLANKS + INVISIBLE)
+    if char == "<":
+        raw = not (yield from one_of(source, CLOSERS + OPENERS + TOKENS))
+    else:
+        raw = char != "" and not (yield from _is_json(source))
+    source.back()
+    return raw
+
+
+def _is_json(source: Source) -> Generator[None, None, bool]:
+    """Whether an object begins here, or behind the line of a fence, as strict JSON does; that line is taken."""
+    try:
+        if (yield from peek(source)) in FENCES:
+            yield from fence(source)
+        return (yield from skip(source)) == "{" and (yield from second(source)) in ('"', "}")
+    except (Refused, Unfinished):
+        return False
+
+
+def _raw(source: Source, place: Place, outside: Outside) -> Generator[Found | None, None, None]:
+    """Take the input of a freeform tool, and the closer. Raises `Refused` where another call begins before that."""
+    text, closer = yield from Ends(CLOSERS, place.openings).until(source)
+    if not closer:
+        raise Refused
+    call = free_call(outside.name, unfenced(text), place.limits.json_depth, place.freeform)
+    yield evolve(call, left=outside.left) if isinstance(call, Call) else call
 
 
 def _bodies(
