@@ -41,7 +41,7 @@ def pytest_runtestloop(session: pytest.Session) -> bool:
     if [*trials.run([NONE])] != [(NONE, SURVIVED)]:
         raise pytest.UsageError("a test fails without a mutant")
     gc.freeze()
-    with session.config.getoption("results").open("w", encoding="utf-8") as out:
+    with session.config.getoption("results").open("w", encoding="utf-8", buffering=1) as out:
         for name, became in trials.run(names):
             out.write(f"{name}\t{became}\n")
     return True
