@@ -173,20 +173,17 @@ def test_a_policys_effort_takes_the_place_of_the_clients_and_of_nothing_beside_i
     check_told({**MINIMAL[name], **asked}, found, exchange)
 
 
-@pytest.mark.parametrize("most", [10, 1024, 1025, 8192])
-@pytest.mark.parametrize("options", [{}, {"effort": "high"}], ids=str)
-@pytest.mark.parametrize("budget", [False, True])
+@pytest.mark.parametrize("most", [10, 1025])
+@pytest.mark.parametrize(
+    "options", [{}, {"thinking_budget": True}, {"thinking_budget": True, "effort": "high"}], ids=str
+)
 @pytest.mark.parametrize(("client", "upstream"), PAIRS)
-def test_nothing_that_goes_up_is_above_the_most(
-    client: str, upstream: str, budget: bool, options: JSON, most: int
-) -> None:
+def test_nothing_that_goes_up_is_above_the_most(client: str, upstream: str, options: JSON, most: int) -> None:
+    name = BOUNDS[client][0]
     for own in REASONING[client]:
-        for bound in (None, 100, 64_000, "x"):
-            for name in BOUNDS[client]:
-                asked = {**own, name: bound} if bound is not None else own
-                got = goes(client, upstream, asked, most_tokens=most, thinking_budget=budget, **options)
-                if got is None:
-                    continue
+        for bound in (None, 64_000, "x"):
+            asked = {**own, name: bound} if bound is not None else own
+            if (got := goes(client, upstream, asked, most_tokens=most, **options)) is not None:
                 found, exchange = got
                 check_lawful(upstream, found, most)
                 if client == upstream:
