@@ -7,6 +7,7 @@ import pytest
 
 from pipeline import envelope
 from pipeline.request import RequestOptions
+from pipeline.stage import Stage
 from tests.exchange import route, sent
 from tests.request_shapes import JSON
 
@@ -86,6 +87,7 @@ def failed(client: str, upstream: str, status: int, body: Any) -> tuple[int, JSO
     """The status and the error that the client of a failed request is told."""
     exchange = route(client, upstream).open(json.dumps(ASKED[client]).encode())
     reply = exchange.reply(status, {"content-type": "application/json"})
+    assert isinstance(reply.chain, Stage)
     raw = b"".join(reply.chain.receive([json.dumps(body).encode()])) + b"".join(reply.chain.receive_eof())
     assert reply.head is not None
     error: JSON = json.loads(raw)["error"]

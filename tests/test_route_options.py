@@ -146,7 +146,7 @@ def test_a_route_that_says_nothing_of_reasoning_says_nothing(
             due["output_config"] = {name: value for name, value in config.items() if name != "effort"}
         assert found == {name: value for name, value in due.items() if value != {}}
         check_told({**MINIMAL[client], **asked}, found, exchange)
-    elif asked and exchange.facts and any(word in asked for word in WORDS[client]):
+    elif any(word in asked for word in WORDS[client]):
         assert exchange.ledger
 
 

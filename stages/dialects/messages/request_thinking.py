@@ -83,10 +83,11 @@ class ThinkingBuilder(Builder):
         """The client's own budget, where the upstream's most leaves it no room."""
         if self.options.most_tokens is None or (self.request.max_tokens is None and "max_tokens" not in self._unread):
             return
-        thinking = body.get("thinking")
-        budget = thinking.get("budget_tokens") if _is(thinking) and thinking.get("type") == "enabled" else None
-        bound = body["max_tokens"]
-        if type(budget) is not int or budget < bound or bound == self.request.max_tokens:
+        thinking, bound = body.get("thinking"), body["max_tokens"]
+        if not _is(thinking) or thinking.get("type") != "enabled" or bound == self.request.max_tokens:
+            return
+        budget = thinking.get("budget_tokens")
+        if type(budget) is not int or budget < bound:
             return
         self.anew.add("thinking")
         if bound > LEAST_BUDGET:
