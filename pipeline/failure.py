@@ -10,6 +10,8 @@ from pipeline.errors import RETRYABLE, ErrorKind, kind_of_status
 from pipeline.events import StreamError
 from pipeline.jsontext import value_of
 
+UNTOLD = ("content", "dropped", "the answer failed: it is told by its error")
+"""What the ledger has of the content of a whole answer that failed: where it stands, what became of it, why."""
 _HTTP_STATUS = re.compile("[45][0-9]{2}")
 _PLACE = re.compile("[\x21-\x7e]+")
 SHOWN = 500

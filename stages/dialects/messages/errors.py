@@ -116,6 +116,13 @@ def error_in(event: Any, name: bytes = b"") -> StreamError | None:
     return None
 
 
+def error_of(body: Any) -> StreamError | None:
+    """The error that a whole answer is, or None: what calls itself one is one, also beside content."""
+    if isinstance(body, dict) and "content" in body and body.get("type") != "error":
+        return None
+    return error_in(body)
+
+
 def _detailed(error: Any, around: dict[str, Any]) -> StreamError:
     """An error object, with the code that its details tell: it is more stable than the type."""
     found = failure(error, around, KINDS)
