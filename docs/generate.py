@@ -33,6 +33,9 @@ member meets two rows: one where it is read, one where its canonical member is w
 4. It cannot be honoured: **degraded** to what can be said, **dropped**, or **refused** with HTTP 400 in the client's
    dialect, naming the member (`messages[2].content[0].type: unknown block 'foo'`).
 
+Of two members that say the same or exclude each other (`function_call` beside `tool_choice`, an image's two sources, a
+schema where none is asked for) one counts, and the other is dropped.
+
 Whatever is degraded or dropped stands in the ledger: direction, stage, path, action, reason; never a value. A lenient
 route is the default; where a strict one does something else, its column says so.
 

@@ -148,6 +148,10 @@ class Returner(Protocol):
     def missing(self) -> None:
         """Frames were left out."""
 
+    def lost(self, frame: Origin | None) -> None:
+        """Nothing will come any more of a frame that was left out: what stands in it that no event tells of, and that
+        was told nowhere else, is recorded. None: there were more of them than are remembered."""
+
     def unchanged(self, frame: Origin, events: Sequence[Event]) -> Sequence[Frame]:
         """A frame all of whose events arrived, as they were made."""
 

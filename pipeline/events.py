@@ -13,6 +13,8 @@ from pipeline.errors import ErrorKind
 if TYPE_CHECKING:
     from attrs import field
     from attrs import frozen as event
+
+    from pipeline.flight import Flight
 else:
     from functools import partial
 
@@ -79,10 +81,14 @@ class Frame:
 
 @event
 class Origin(Frame):
-    """A frame that may be written back: which one of the stream it is, and the events that were made of it."""
+    """A frame that may be written back: which one of the stream it is, and the events that were made of it.
+
+    `flight`: those of its stream that are on their way.
+    """
 
     number: int = 0
     made: "tuple[Event, ...]" = field(default=(), eq=False, repr=False)
+    flight: "Flight | None" = field(default=None, eq=False, repr=False)
 
 
 @event

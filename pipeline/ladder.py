@@ -162,6 +162,10 @@ class Reading:
         if members is not None:
             self.losses.extend(Loss(members.path(name), WITHIN) for name in members.but(*known))
 
+    def excluded(self, members: Members, *names: str) -> None:
+        """Collect members beside which another one counts, which excludes them."""
+        self.losses.extend(Loss(members.path(name), TWICE) for name in names if members.has(name))
+
     def first(self, *said: tuple[str, Any]) -> Any:
         """The first value that is there, of members that say the same, by their paths; the others are lost, unless
         they are equal."""

@@ -10,6 +10,7 @@ from attrs import define, evolve, field, frozen
 from pipeline.dialect import Dialect
 from pipeline.errors import LimitExceeded
 from pipeline.events import Frame, StreamError
+from pipeline.failure import UNTOLD
 from pipeline.jsontext import dumps, loads, strictly, value_of
 from pipeline.limits import DEFAULT_LIMITS, Limits
 from pipeline.outcome import Outcome
@@ -141,6 +142,8 @@ class Heading(Stage[bytes, bytes]):
         error = self.outcome.error
         if error is not None and not (self.form is Form.STREAM and self.outcome.begun):
             as_it_came = kept(self.client, error, self.status, self.form) if self.same else None
+            if as_it_came is None and self.outcome.begun:
+                self._note_untold()
             answer = as_it_came or refused(self.client, error, self.status)
             self.head = Head(answer.head.status, {**self.headers, **answer.head.headers})
             self.ended = self._refused = True
@@ -158,6 +161,12 @@ class Heading(Stage[bytes, bytes]):
 
     def idle(self) -> Sequence[bytes]:
         return () if self.head is not None else self._begun(())
+
+    def _note_untold(self) -> None:
+        """Record that the content is not told, if nobody did before."""
+        ledger = self.outcome.ledger
+        if all((entry.path, entry.action, entry.reason) != UNTOLD for entry in ledger):
+            ledger.record("Heading", *UNTOLD)
 
     def _begun(self, items: Sequence[bytes]) -> Sequence[bytes]:
         """What waits and comes now leaves, if that is anything."""

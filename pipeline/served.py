@@ -1,6 +1,6 @@
 """How an answer was made, as a provider's JSON tells it where it tells of that beside the answer."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from attrs import define, field
@@ -43,6 +43,11 @@ class Serving:
     def ended(self) -> Served | None:
         """What is known at its end, if that is not what was known before."""
         return None if self.served is self._begun else self.served
+
+    def news(self) -> Iterable[str]:
+        """The members that tell it at its end and told something else, or nothing, before."""
+        before = told_of(self._begun)
+        return [name for name, word in told_of(self.served).items() if before.get(name) != word]
 
     def _word(self, value: Any) -> str | None:
         return value if isinstance(value, str) and 0 < len(value) <= self.limits.id_chars else None

@@ -11,6 +11,7 @@ from pipeline.ledger import Ledger
 
 MOST: Final = 100
 """So many members of one kind of object are known, and no more: an upstream may make up a new one for each frame."""
+UNCARRIED: Final = "no event carries it"
 LONGEST: Final = 64
 """So many characters of a name are recorded, and names that are longer are not known."""
 Known = tuple[tuple[str, frozenset[str]], ...]
@@ -27,6 +28,7 @@ class Unread:
 
     stage: str
     ledger: Ledger
+    reason: str = UNCARRIED
     _known: Known = field(init=False, default=())
     """Where more than what is read is known."""
 
@@ -50,7 +52,7 @@ class Unread:
             return
         for name in members.keys() - self.known(read, prefix) - apart:
             if says(members[name]):
-                self.ledger.record(self.stage, f"{prefix}{name[:LONGEST]}", "dropped", "no event carries it")
+                self.ledger.record(self.stage, f"{prefix}{name[:LONGEST]}", "dropped", self.reason)
                 self.learn([name], read, prefix)
 
 

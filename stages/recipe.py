@@ -29,7 +29,7 @@ from stages.unwrap import InputUnwrapper
 from stages.validate import BlockValidator
 from stages.verbatim import FrameReturner, OriginKeeper
 from stages.verdict import VerdictStage
-from stages.whole import AnswerBound, BodyReader, BodyWriter, remembering
+from stages.whole import AnswerBound, BodyReader, BodyWriter, plainly, remembering
 
 
 def default_chain(
@@ -158,9 +158,10 @@ def _reading(
     """Bytes of an answer to events."""
     decoder = SSEDecoder(limits=limits, sentinels=tuple(upstream.sentinels), ledger=ledger)
     stream = decoder | upstream.normalizer(facts=facts, ledger=ledger, limits=limits)
-    read = partial(upstream.read_body, facts=facts, ledger=ledger, limits=limits)
+    tell = partial(plainly, estimate=facts.usage)
+    read = partial(upstream.read_body, facts=evolve(facts, usage=None), ledger=ledger, limits=limits)
     mend = partial(meant_object, depth=limits.json_depth)
-    whole = BodyReader(read, limits=limits, mend=mend, freeform=freeform, ledger=ledger)
+    whole = BodyReader(read, limits=limits, tell=tell, mend=mend, freeform=freeform, ledger=ledger)
     return AnswerReader(stream, whole) if form is None else stream if form is Form.STREAM else whole
 
 
@@ -183,13 +184,14 @@ def _keeping(
     def keeper() -> Stage[Frame, Event]:
         return OriginKeeper(upstream.normalizer(facts=facts, ledger=Ledger(), limits=limits), upstream.name)
 
-    read = partial(upstream.read_body, facts=facts, ledger=Ledger(), limits=limits)
+    read = partial(upstream.read_body, facts=evolve(facts, usage=None), ledger=Ledger(), limits=limits)
     decoder = SSEDecoder(limits=limits, sentinels=tuple(upstream.sentinels), ledger=ledger)
     stream = RawDecoder(decoder) | keeper()
     if streamed:
         unroll = partial(client.unroll, facts=facts, ledger=ledger)
         encoder = partial(upstream.encoder, facts=facts, ledger=ledger, limits=limits)
-        whole = BodyReader(read, limits=limits, tell=Unroller(unroll, keeper, encoder, SSEEncoder().receive, ledger))
+        told = Unroller(unroll, keeper, encoder, SSEEncoder().receive, ledger, facts.usage)
+        whole = BodyReader(read, limits=limits, tell=told)
     else:
         stream = stream | StreamGatherer(
             lambda frames, lost: client.roll(frames, facts=facts, ledger=lost),
@@ -199,7 +201,7 @@ def _keeping(
             answers=lambda answer: 0 < upstream.keeps_error(answer, 500) < 400,
             estimate=facts.usage,
         )
-        whole = BodyReader(read, limits=limits, tell=remembering)
+        whole = BodyReader(read, limits=limits, tell=partial(remembering, estimate=facts.usage))
     return AnswerReader(stream, whole) if form is None else stream if form is Form.STREAM else whole
 
 
@@ -219,4 +221,4 @@ def _writing(
     def write(message: Message) -> Mapping[str, Any]:
         return client.write_body(message, facts=facts, ledger=ledger, limits=limits)
 
-    return AnswerBound(limits=limits) | verdict | BodyWriter(write, patch=patch)
+    return AnswerBound(limits=limits) | verdict | BodyWriter(write, patch=patch, estimate=facts.usage)

@@ -28,7 +28,7 @@ from pipeline.stage import Stage
 from pipeline.testing import EOF, play
 from stages.raw import RawDecoder
 from stages.sse import SSEDecoder, SSEEncoder
-from stages.verbatim import FrameReturner, OriginKeeper
+from stages.verbatim import LATE, FrameReturner, OriginKeeper
 
 CUT = StreamError(ErrorKind.CUT, "reset", "stream_cut", retryable=True)
 
@@ -195,12 +195,16 @@ class Plain:
     """Writes what was changed as it is."""
 
     moved: bool = False
+    gone: list[bytes | None] = field(factory=list)
 
     def passes(self, frame: Origin, event: Event) -> bool:
         return not self.moved
 
     def missing(self) -> None:
         self.moved = True
+
+    def lost(self, frame: Origin | None) -> None:
+        self.gone.append(None if frame is None else frame.data)
 
     def unchanged(self, frame: Origin, events: Sequence[Event]) -> Sequence[Frame]:
         return (frame,)
@@ -256,6 +260,30 @@ def test_a_frame_that_was_left_out_is_missed() -> None:
     stage = FrameReturner(returner, SSEEncoder())
     assert play(stage, [a, c], [b], [end]) == [[b"<a><c>"], [b"<b>"], [b"<.>"]]
     assert returner.moved
+
+
+def test_a_frame_of_which_nothing_comes_is_lost_once_nothing_can() -> None:
+    a, _b, c, d, e, end = kept(b"a", b"b", b"?", b"cd", b".")
+    returner = Plain()
+    stage = FrameReturner(returner, SSEEncoder())
+    stage.receive([a, d, e])
+    assert returner.gone == [b"b"]
+    stage.receive([c, end])
+    assert returner.gone == [b"b"]
+    a, _b, _c, d, e, end = kept(b"a", b"b", b"?", b"cd", b".")
+    FrameReturner(returner := Plain(), SSEEncoder()).receive([a, d, e, end])
+    assert returner.gone == [b"b", b"?"]
+
+
+def test_so_many_frames_may_come_late_and_no_more() -> None:
+    first, *silent, _end = kept(b"a", *[b"?"] * (LATE + 1), b".")
+    stage = FrameReturner(returner := Plain(), SSEEncoder())
+    stage.receive([first, kept_last := silent.pop()])
+    assert kept_last.origin is not None
+    assert returner.gone == []
+    first, *silent, last, _end = kept(b"a", *[b"?"] * (LATE + 2), b".")
+    FrameReturner(returner := Plain(), SSEEncoder()).receive([first, last])
+    assert returner.gone == [b"?"]
 
 
 def test_a_block_of_text_in_place_of_one_that_a_frame_began_is_told_of_that_frame() -> None:

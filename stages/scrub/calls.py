@@ -8,8 +8,9 @@ from attrs import evolve
 from pipeline.jsontext import BLANK, dumps, is_whole
 from stages.scrub.fence import Fence
 from stages.scrub.grammar import Call, Lost, Tools
-from stages.scrub.json_body import Behind, Body, Value, members, objects
+from stages.scrub.json_body import Behind, Body
 from stages.scrub.mend import mend
+from stages.scrub.objects import Value, members, objects
 from stages.scrub.strings import name_of, whole_escapes
 
 ARGUMENTS = ("arguments", "parameters", "args", "params", "input")
@@ -86,7 +87,7 @@ def call_of(name: str, body: Body, depth: int, id: str = "", freeform: Collectio
     """The call of a tool that is named outside of its arguments, which the body is; if they broke off, it is none."""
     if body.cut:
         return BROKEN
-    found = objects(body, depth)
+    found = objects(body, depth, call=False)
     if len(found) != 1 or (arguments := found[0]) is None or body.text.lstrip().startswith("["):
         return NO_ARGUMENTS
     if not (name := name_of(name)):

@@ -23,10 +23,12 @@ NAMES = frozenset({"id", "name", "type"})
 
 @frozen
 class Tag:
-    """An opening tag. `closed`: it closes itself, and nothing stands in it."""
+    """An opening tag. `closed`: it closes itself, and nothing stands in it. `repeated`: an attribute was given again,
+    which does not count, as in HTML (13.2.5.33)."""
 
     attributes: dict[str, str] = field(factory=dict)
     closed: bool = False
+    repeated: bool = False
 
 
 def tag(source: Source, most: int = VALUE) -> Generator[None, None, Tag]:
@@ -37,24 +39,27 @@ def tag(source: Source, most: int = VALUE) -> Generator[None, None, Tag]:
     comma may part them. So long a value as `most`, or with words as `NEAR` where it is to be a name, is prose too.
     """
     attributes: dict[str, str] = {}
+    repeated = False
     char = yield from peek(source)
     if char not in (">", "|", "/", *BLANKS):
         raise Refused
     while char := (yield from skip(source)):
         if char == ">":
             source.at += 1
-            return Tag(attributes)
+            return Tag(attributes, repeated=repeated)
         if char in ("/", "|"):
             if not (yield from one_of(source, ("/>", "|>"))):
                 break
-            return Tag(attributes, char == "/")
+            return Tag(attributes, char == "/", repeated)
         if char not in _FIRST:
             break
         name = yield from word(source, _NAME)
         if (yield from skip(source)) != "=":
             break
         source.at += 1
-        attributes[name] = yield from _value(source, most, words=name not in NAMES)
+        value = yield from _value(source, most, words=name not in NAMES)
+        repeated = repeated or name in attributes
+        attributes.setdefault(name, value)
         if (yield from peek(source)) not in (">", "|", "/", ",", *BLANKS):
             break
         if (yield from skip(source)) == ",":

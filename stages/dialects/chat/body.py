@@ -94,7 +94,7 @@ def patch(change: Change, *, facts: RequestFacts, ledger: Ledger) -> Json:
     if (spot := spot_of(said, whole=True)) is None:
         return write(change.now, facts=facts, ledger=ledger)
     was, now, message = change.was, change.now, dict(spot.delta)
-    respoken = patched_texts(message, change.made, change.events)
+    respoken = patched_texts(message, change.made, change.events, ledger)
     message |= {name: None for name in SPOKEN if message.get(name) in ("", []) and spot.delta.get(name)}
     _patch_calls(message, change, facts, ledger)
     _note_order(now, ledger)

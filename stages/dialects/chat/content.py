@@ -8,7 +8,7 @@ from attrs import define, field
 from pipeline.jsontext import dumps
 from pipeline.ledger import Ledger
 from pipeline.limits import Limits
-from pipeline.unread import brings
+from pipeline.unread import UNCARRIED, brings
 from stages.dialects.chat.fragments import more_alone
 
 Piece = tuple[Literal["text", "reasoning", "refusal"], str]
@@ -192,7 +192,7 @@ def unread_members(delta: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """The members that no event carries, each with the reason."""
     for name in delta.keys() - READ:
         if delta[name]:
-            yield f"choices[].delta.{name[:64]}", "no event carries it"
+            yield f"choices[].delta.{name[:64]}", UNCARRIED
     for name, form in FORMS.items():
         if (said := delta.get(name)) and not isinstance(said, form):
             yield f"choices[].delta.{name}", "not in a form that is known"

@@ -1,10 +1,12 @@
 """Errors as Chat servers write them, in a stream or as a body."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from pipeline.errors import RETRYABLE, STATUS, ErrorKind
 from pipeline.events import StreamError
 from pipeline.failure import code_of, failure, is_told, stated, status_told
+from pipeline.ledger import Ledger
 
 KINDS: dict[str, ErrorKind] = {
     "authentication_error": ErrorKind.AUTHENTICATION,
@@ -98,6 +100,11 @@ CODES: dict[ErrorKind, str] = {
 """The code that clients know a class by, where the provider's own does not say it."""
 
 
+def may_fail(chunk: Mapping[str, Any]) -> bool:
+    """Whether an error may stand in a chunk with choices."""
+    return not FAILING.isdisjoint(chunk) or chunk.get("object") == "error"
+
+
 def error_in(chunk: Any, name: bytes = b"") -> StreamError | None:
     """The error that a payload is, or None. `name` is its event's.
 
@@ -126,12 +133,24 @@ def error_in(chunk: Any, name: bytes = b"") -> StreamError | None:
     return None
 
 
+def error_beside(choice: Any) -> StreamError | None:
+    """The error that stands in a choice (OpenRouter), whatever finish it has, or None."""
+    error = choice.get("error") if isinstance(choice, dict) else None
+    return failure(error, {}, KINDS) if error else None
+
+
 def failed_finish(reason: str) -> StreamError | None:
     """The error that a finish reason is, or None."""
     kind = FAILED_FINISH.get(reason)
     if kind is None:
         return None
     return StreamError(kind, f"the upstream ended with finish reason {reason!r}", reason, kind in RETRYABLE)
+
+
+def note_unfinished(reason: str, ledger: Ledger) -> None:
+    """Record a finish that stands beside an error, and is none."""
+    if reason and failed_finish(reason) is None:
+        ledger.record("ChatNormalizer", "finish_reason", "dropped", "the answer failed")
 
 
 def error_body(error: StreamError) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from pipeline.ledger import Ledger
 from pipeline.unread import says
 from stages.dialects.chat.content import REASONING, pieces_of
 from stages.dialects.chat.encode import completion_id
-from stages.dialects.chat.errors import error_body, error_in
+from stages.dialects.chat.errors import error_beside, error_body, error_in, failed_finish
 from stages.dialects.chat.normalize import DONE, FIRST_CHOICE
 from stages.dialects.chat.patch import Json, entries_in, finish_word, said_in
 from stages.dialects.chat.returned import WHOSE
@@ -58,6 +58,8 @@ def unroll(body: bytes, *, facts: RequestFacts, ledger: Ledger, clock: Callable[
     choices = [choice for choice in _list(said.get("choices")) if isinstance(choice, dict)]
     choices.sort(key=lambda choice: choice.get("index") not in FIRST_CHOICE)  # clients want it first
     error = error_in(said)
+    if error is None and choices and (error := error_beside(choices[0])) is not None:
+        beside["error"] = choices[0].pop("error")
     chunks = [chunk for choice in choices for chunk in _chunks(choice, ledger, failed=error is not None)]
     told = [{**whose, "choices": [chunk]} for chunk in chunks]
     counted = _counted(said.get("usage"), ledger) if facts.include_usage else {}
@@ -103,7 +105,7 @@ def _chunks(choice: Json, ledger: Ledger, *, failed: bool) -> Iterator[Json]:
         yield {**index, "delta": {"tool_calls": numbered}, "finish_reason": None}
     told = {**choice, **dict.fromkeys(logprobs)}
     beside = {name: value for name, value in told.items() if name not in APART}
-    if failed and choice.get("finish_reason"):
+    if failed and (reason := finish_of(choice, ledger)) and failed_finish(reason) is None:
         ledger.record(STAGE, "finish_reason", "dropped", "the answer failed")
     finish = None if failed else _finish(choice, ledger, called=bool(calls))
     if finish or any(beside[name] for name in beside.keys() - index.keys()):

@@ -42,7 +42,6 @@ from stages.dialects.chat.content import (
     OF_GROQ,
     PLAIN,
     SERVING,
-    SILENT_BESIDE,
     SPELLINGS,
     STANDARD,
     Repeats,
@@ -55,11 +54,11 @@ from stages.dialects.chat.content import (
     text_alone,
     word_of,
 )
-from stages.dialects.chat.errors import FAILING, error_in, failed_finish
+from stages.dialects.chat.errors import error_beside, error_in, failed_finish, may_fail, note_unfinished
 from stages.dialects.chat.fragments import LEGACY, Fragment, exact_entries, fragments_of
-from stages.dialects.chat.stops import STOP_REASONS, finish_of, is_ending
+from stages.dialects.chat.stops import STOP_REASONS, finish_of, sequence_of
 from stages.dialects.chat.usage import Counting
-from stages.dialects.chat.within import note_delta, note_scores
+from stages.dialects.chat.within import note_choice, note_delta, note_scores
 
 DONE: Final = b"[DONE]"
 NAME: Final = "chat"
@@ -162,7 +161,7 @@ class ChatNormalizer(Normalizer):
         return error_in(payload, name)
 
     def _read(self, chunk: Any, frame: Frame, out: list[Event]) -> None:
-        if type(chunk) is not dict or not chunk.get("choices") or frame.name or not FAILING.isdisjoint(chunk):
+        if type(chunk) is not dict or not chunk.get("choices") or frame.name or may_fail(chunk):
             if (error := error_in(chunk, frame.name)) is not None:
                 if isinstance(chunk, dict) and chunk.get("choices"):
                     self._begin(chunk, out)
@@ -211,8 +210,14 @@ class ChatNormalizer(Normalizer):
                     out.append(Carry(NAME, frame))  # whatever becomes of the first, the others go back
             else:
                 self._choice(choice, at, silent, frame, out)
-                if (reason := finish_of(choice, self.ledger)) and not failing:
+                reason = finish_of(choice, self.ledger)
+                error = None if failing else error_beside(choice) or failed_finish(reason)
+                if failing or error is not None:
+                    note_unfinished(reason, self.ledger)
+                elif reason:
                     self._finish(reason, out)
+                if error is not None:
+                    self._fail(error, out)
         if not chunk.keys() <= self._known:
             self._unread.note(chunk, PLAIN, apart=APART)
             self._unread.learn(filter(chunk.get, SERVING), PLAIN)
@@ -247,13 +252,10 @@ class ChatNormalizer(Normalizer):
             self.ledger.record("ChatNormalizer", "choices[].logprobs.refusal", "dropped", "no event carries it")
 
     def _beside(self, choice: Mapping[str, Any]) -> None:
-        """What stands beside the delta. vLLM and SGLang tell a stop sequence there, or a token."""
+        """What stands beside the delta."""
         self._counting.hear(choice.get("usage"))
-        for name in ("stop_reason", "matched_stop", "stop_sequence"):
-            sequence = choice.get(name)
-            if isinstance(sequence, str) and sequence and (name == "stop_sequence" or not is_ending(sequence)):
-                self._stop_sequence = sequence
-        self._unread.note(choice, SILENT_BESIDE, "choices[].")
+        self._stop_sequence = sequence_of(choice) or self._stop_sequence
+        note_choice(choice, self._unread, whole=self.whole)
 
     def _delta(self, delta: Mapping[str, Any], at: int, frame: Frame, out: list[Event]) -> None:
         """One delta in the order that holds within it: reasoning, text, refusal, calls."""
@@ -338,9 +340,6 @@ class ChatNormalizer(Normalizer):
                 self.ledger.record("ChatNormalizer", "annotations[]", "dropped", "no text that it could belong to")
 
     def _finish(self, reason: str, out: list[Event]) -> None:
-        if (failed := failed_finish(reason)) is not None:
-            self._fail(failed, out)
-            return
         stop = STOP_REASONS.get(reason)
         if stop is None:
             stop = StopReason.END_TURN

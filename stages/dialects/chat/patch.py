@@ -25,9 +25,11 @@ from pipeline.freeform import Unwrapped, Wrapped
 from pipeline.jsontext import loads
 from pipeline.ledger import Ledger
 from pipeline.logprobs import scores_in
+from pipeline.unread import Unread
 from stages.dialects.chat.content import REASONING, detailed_reasoning, said_of
 from stages.dialects.chat.normalize import FIRST_CHOICE
 from stages.dialects.chat.stops import FINISH, STOP_REASONS
+from stages.dialects.chat.within import OF_PART
 
 Json = dict[str, Any]
 
@@ -163,14 +165,14 @@ def named(start: MessageStart) -> Json:
     return {name: value for name, value in (("id", start.id), ("model", start.model)) if value}
 
 
-def patched_texts(delta: Json, made: Sequence[Event], events: Sequence[Event]) -> bool:
+def patched_texts(delta: Json, made: Sequence[Event], events: Sequence[Event], ledger: Ledger) -> bool:
     """Write what texts have become, and notes, into a delta; whether a text was changed."""
     changed = False
     for kind in TEXTS:
         before, now = _spoken(made, kind), _spoken(events, kind)
         if before != now:
             changed = True
-            _respeak(delta, kind, now, spoken=bool(before))
+            _respeak(delta, kind, now, ledger, spoken=bool(before))
     before_, now_ = _notes(made), _notes(events)
     if before_ != now_:
         delta["annotations"] = now_
@@ -267,13 +269,13 @@ def _notes(events: Sequence[Event]) -> list[Mapping[str, Any]]:
     return [note for note in notes if not scores_in(note)]
 
 
-def _respeak(delta: Json, kind: type[Event], text: str, *, spoken: bool) -> None:
+def _respeak(delta: Json, kind: type[Event], text: str, ledger: Ledger, *, spoken: bool) -> None:
     """Put a text where the delta has one of its kind, if it was `spoken` there: parts that begin or end it stay as they
     are, the first between them holds the rest. Twins of reasoning all say the same; a proof is of what it came with.
     """
     content = delta.get("content")
     if isinstance(content, list) and _in_parts(content, kind):
-        delta["content"] = _reparted(content, kind, text)
+        delta["content"] = _reparted(content, kind, text, ledger)
         return
     if kind is TextDelta:
         delta["content"] = text
@@ -293,17 +295,20 @@ def _is_part(part: Any, kind: type[Event]) -> bool:
     return isinstance(part, dict) and part.get("type", "text") in PARTS[kind]
 
 
-def _reparted(content: Sequence[Any], kind: type[Event], text: str) -> list[Any]:
+def _reparted(content: Sequence[Any], kind: type[Event], text: str, ledger: Ledger) -> list[Any]:
     places = [at for at, part in enumerate(content) if _is_part(part, kind)]
     said = {at: said_of(content[at]) for at in places}
     new = dict(zip(places, reparted([*said.values()], text), strict=True))
     parts: list[Any] = []
+    unread = Unread("chat.patch", ledger, "nothing is left of its text")
     for at, part in enumerate(content):
         now = new.get(at)
         if now == said.get(at):
             parts.append(part)
         elif now is not None:
             parts.append(_holding(part, now) if isinstance(part, dict) else now)
+        else:
+            unread.note(part, OF_PART, "choices[].delta.content[].")
     return parts
 
 

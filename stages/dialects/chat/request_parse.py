@@ -1,7 +1,7 @@
 """Reading a Chat Completions request."""
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, TypedDict
 
 from attrs import evolve
 
@@ -54,12 +54,7 @@ def parse(body: Mapping[str, Any], *, ledger: Ledger, limits: Limits = DEFAULT_L
     if not (turns or own):
         raise ClientError.about("messages", "is required, and not empty")
     at = next((at for at, turn in enumerate(turns) if turn.role not in INSTRUCTING), len(turns))
-    options = members.object("stream_options")
-    reading.within(options, "include_usage", "include_obfuscation")
-    if options is not None and options.flag("include_obfuscation"):
-        reading.lose("stream_options.include_obfuscation", "stream_options.include_obfuscation")
-    bound = "max_completion_tokens" if members.has("max_completion_tokens") else "max_tokens"
-    user = members.text("safety_identifier") or members.text("user")
+    include_usage = _include_usage(members, reading)
     request = Request(
         dialect=NAME,
         model=members.text("model") if own else members.need("model"),
@@ -67,42 +62,25 @@ def parse(body: Mapping[str, Any], *, ledger: Ledger, limits: Limits = DEFAULT_L
         turns=tuple(turns[at:]),
         tools=_tools(members, reading),
         tool_choice=_tool_choice(members, reading),
-        parallel=False if is_older(body) else members.flag("parallel_tool_calls"),
-        max_tokens=reading.first(*((name, members.integer(name)) for name in _BOUNDS)),
-        stop=_stop(members),
-        temperature=members.number("temperature"),
-        top_p=members.number("top_p"),
-        top_k=members.integer("top_k"),
-        seed=members.integer("seed"),
-        frequency_penalty=members.number("frequency_penalty"),
-        presence_penalty=members.number("presence_penalty"),
-        logit_bias=None if (bias := members.object("logit_bias")) is None else bias.value,
-        choices=members.integer("n"),
-        logprobs=_logprobs(members, reading),
+        parallel=_parallel(members, reading),
+        **_sampling(members, reading),
         reasoning=_reasoning(members, reading),
         output=_output(members, reading),
         verbosity=members.text("verbosity") or None,
-        metadata=None if (metadata := members.object("metadata")) is None else metadata.value,
-        user=user or None,
-        older_user=members.text("user") if members.text("user") not in ("", user) else None,
-        cache_key=members.text("prompt_cache_key") or None,
-        service_tier=members.text("service_tier") or None,
-        store=members.flag("store"),
+        **_about(members),
         stream=members.flag("stream") is True,
-        include_usage=options is not None and options.flag("include_usage") is True,
+        include_usage=include_usage,
         private=rest["private"],
         extras=rest["extras"],
         losses=tuple(reading.losses),
-        paths={
-            **_PATHS,
-            "tools": "functions" if is_older(body) else "tools",
-            "max_tokens": bound,
-            "reasoning.effort": _first_of(body, "reasoning_effort", "reasoning.effort"),
-            "reasoning.budget": _first_of(body, "reasoning.max_tokens", "thinking.budget_tokens", "thinking_budget"),
-            "user": "safety_identifier" if members.has("safety_identifier") else "user",
-        },
+        paths=_paths(members),
     )
     return evolve(request, given=Given(body, request))
+
+
+def _budget_path(body: Mapping[str, Any]) -> str:
+    """Where the bound on the tokens to think stands."""
+    return _first_of(body, "reasoning.max_tokens", "thinking.budget_tokens", "thinking_budget")
 
 
 _PATHS = {
@@ -113,6 +91,83 @@ _PATHS = {
     "include_usage": "stream_options.include_usage",
     "older_user": "user",
 }
+
+
+def _paths(members: Members) -> dict[str, str]:
+    """Our members' names in this body."""
+    body = members.value
+    return {
+        **_PATHS,
+        "tools": "functions" if is_older(body) else "tools",
+        "max_tokens": "max_completion_tokens" if members.has("max_completion_tokens") else "max_tokens",
+        "reasoning.effort": _first_of(body, "reasoning_effort", "reasoning.effort"),
+        "reasoning.budget": _budget_path(body),
+        "user": "safety_identifier" if members.has("safety_identifier") else "user",
+    }
+
+
+def _include_usage(members: Members, reading: Reading) -> bool:
+    """Whether a stream is to end with its counts."""
+    options = members.object("stream_options")
+    reading.within(options, "include_usage", "include_obfuscation")
+    if options is not None and options.flag("include_obfuscation"):
+        reading.lose("stream_options.include_obfuscation", "stream_options.include_obfuscation")
+    return options is not None and options.flag("include_usage") is True
+
+
+class _Sampling(TypedDict):
+    """How the answer's tokens are drawn, and how many."""
+
+    max_tokens: int | None
+    stop: tuple[str, ...]
+    temperature: float | None
+    top_p: float | None
+    top_k: int | None
+    seed: int | None
+    frequency_penalty: float | None
+    presence_penalty: float | None
+    logit_bias: Mapping[str, Any] | None
+    choices: int | None
+    logprobs: int | None
+
+
+def _sampling(members: Members, reading: Reading) -> _Sampling:
+    return {
+        "max_tokens": reading.first(*((name, members.integer(name)) for name in _BOUNDS)),
+        "stop": _stop(members),
+        "temperature": members.number("temperature"),
+        "top_p": members.number("top_p"),
+        "top_k": members.integer("top_k"),
+        "seed": members.integer("seed"),
+        "frequency_penalty": members.number("frequency_penalty"),
+        "presence_penalty": members.number("presence_penalty"),
+        "logit_bias": None if (bias := members.object("logit_bias")) is None else bias.value,
+        "choices": members.integer("n"),
+        "logprobs": _logprobs(members, reading),
+    }
+
+
+class _About(TypedDict):
+    """Whose request it is, and how the provider treats it."""
+
+    metadata: Mapping[str, Any] | None
+    user: str | None
+    older_user: str | None
+    cache_key: str | None
+    service_tier: str | None
+    store: bool | None
+
+
+def _about(members: Members) -> _About:
+    user = members.text("safety_identifier") or members.text("user")
+    return {
+        "metadata": None if (metadata := members.object("metadata")) is None else metadata.value,
+        "user": user or None,
+        "older_user": members.text("user") if members.text("user") not in ("", user) else None,
+        "cache_key": members.text("prompt_cache_key") or None,
+        "service_tier": members.text("service_tier") or None,
+        "store": members.flag("store"),
+    }
 
 
 def _stop(members: Members) -> tuple[str, ...]:
@@ -130,6 +185,16 @@ def _first_of(body: Mapping[str, Any], *paths: str) -> str:
         if (found.get(inner) if inner and isinstance(found, Mapping) else found) is not None:
             return path
     return paths[-1]
+
+
+def _parallel(members: Members, reading: Reading) -> bool | None:
+    """Whether several calls may be made at once; a client that knows the older words alone reads one."""
+    wanted = members.flag("parallel_tool_calls")
+    if not is_older(members.value):
+        return wanted
+    if wanted:
+        reading.excluded(members, "parallel_tool_calls")
+    return False
 
 
 def _logprobs(members: Members, reading: Reading) -> int | None:
@@ -165,6 +230,8 @@ def _reasoning(members: Members, reading: Reading) -> Reasoning | None:
         enabled = vendor.text("effort") != OFF
     if enabled is False:
         reading.first(("", OFF), *efforts)
+        reading.first(("", OFF), (_budget_path(members.value), budget))
+        budget = None
     summary = reading.word(vendor, "summary", _SUMMARIES) or ""
     if vendor.flag("exclude"):
         summary = reading.first(("reasoning.exclude", "omitted"), ("reasoning.summary", summary))
@@ -255,6 +322,8 @@ def _tool_choice(members: Members, reading: Reading) -> ToolChoice | None:
     found = members.value.get(name)
     if found is None:
         return None
+    if name == "tool_choice" and members.has("function_call"):
+        reading.first((name, _meant(found)), ("function_call", _meant(members.value["function_call"])))
     if isinstance(found, str):
         mode = reading.word(members, name, _MODES)
         return None if mode is None else ToolChoice(mode, where=name)
@@ -271,6 +340,12 @@ def _tool_choice(members: Members, reading: Reading) -> ToolChoice | None:
     return ToolChoice(Choosing.ONE, payload=choice.value, where=name)
 
 
+def _meant(choice: Any) -> Any:
+    """What a choice says in the older words, so that it is known which of two say the same."""
+    function = choice.get("function", choice) if isinstance(choice, Mapping) else choice
+    return {"name": function.get("name")} if isinstance(function, Mapping) else function
+
+
 def _allowed(allowed: Members, reading: Reading) -> Iterator[tuple[str, str]]:
     """The tools that alone may be called; those that the provider runs are lost."""
     for tool in allowed.objects("tools"):
@@ -284,6 +359,8 @@ def _chosen(choice: Members, reading: Reading) -> tuple[str, ToolKind]:
     """The name and the kind of a tool."""
     custom, function = choice.object("custom"), choice.object("function")
     named = custom or function or choice
+    if custom is not None:
+        reading.excluded(choice, "function")
     reading.within(choice, "type", "custom", "function", *(("name",) if named is choice else ()))
     if named is not choice:
         reading.within(named, "name")

@@ -167,6 +167,7 @@ class TurnReader:
         custom = call.object("custom")
         rest = self.reading.rest(call, ("id", "type", "index", "function", "custom"), _EXTRA)
         if custom is not None:
+            self.reading.excluded(call, "function")
             self.reading.within(custom, "name", "input")
             name, text = custom.need("name"), custom.text("input")
             return ToolUsePart(self._called(call, name), name, text, ToolKind.CUSTOM, **rest)
@@ -190,7 +191,7 @@ class TurnReader:
     def _part(self, part: Members) -> Part:
         kind = part.need("type")
         if (read := _READERS.get(kind)) is not None:
-            rest = self.reading.rest(part, ("type", kind, "text", *CACHE), {})
+            rest = self.reading.rest(part, ("type", kind, *CACHE), {})
             rest["private"].update(kept(part))
             if kind == "thinking":
                 rest["private"]["part"] = part.value
@@ -209,11 +210,13 @@ def kept(members: Members, *names: str) -> dict[str, Any]:
 
 def cache(members: Members, reading: Reading) -> CacheHint | None:
     """The wish that what stands up to here be cached."""
-    for name in CACHE:
-        if (hint := members.object(name)) is not None:
-            reading.within(hint, "type", "mode", "ttl")
-            return CacheHint(hint.text("ttl"), hint.where)
-    return None
+    hints = [hint for name in CACHE if (hint := members.object(name)) is not None]
+    for hint in hints:
+        reading.within(hint, "type", "mode", "ttl")
+    if not hints:
+        return None
+    reading.first(*((hint.where, (hint.text("ttl"),)) for hint in hints))
+    return CacheHint(hints[0].text("ttl"), hints[0].where)
 
 
 def _arguments(function: Members) -> str | Mapping[str, Any]:

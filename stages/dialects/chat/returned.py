@@ -32,6 +32,7 @@ from pipeline.ledger import Ledger
 from pipeline.logprobs import scores_in
 from stages.dialects.chat.encode import PING
 from stages.dialects.chat.errors import error_body
+from stages.dialects.chat.lost import FORGOTTEN, LostChunks
 from stages.dialects.chat.normalize import DONE
 from stages.dialects.chat.patch import (
     Json,
@@ -104,6 +105,10 @@ class ChatReturner:
     """The last frame of which a part was written, and with it what stands beside its first choice."""
     _over: bool = field(init=False, default=False)
     """The terminal has come."""
+    _lost: LostChunks = field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self._lost = LostChunks(self.ledger)
 
     def passes(self, frame: Origin, event: Event) -> bool:
         """More of a block goes back unseen, unless it is renamed, renumbered, or tells the finish as well."""
@@ -113,12 +118,21 @@ class ChatReturner:
         """Frames were left out."""
         self._moved = self._changed = True
 
+    def lost(self, frame: Origin | None) -> None:
+        """What else stood in a chunk that was left out is recorded."""
+        if frame is None:
+            self.ledger.record("ChatReturner", "*", "not recorded", FORGOTTEN)
+        else:
+            self._lost.lose(frame, frame.made, {} if self._first is None else said_in(self._first))
+            if self._over:
+                self._lost.end()
+
     def unchanged(self, frame: Origin, events: Sequence[Event]) -> Sequence[Frame]:
         """A frame goes back as it came, but for the numbers of its calls and its name."""
         if self._over:
             return (frame,)
         if isinstance(events[-1], MessageStop | StreamError):
-            self._over = True
+            self._end_all()
             for event in events if self._moved and not self._finished else ():
                 if isinstance(event, MessageDelta):
                     self._tell(event, event)  # the frame that told it was left out
@@ -126,6 +140,7 @@ class ChatReturner:
         if isinstance(events[0], MessageStart):
             self._first = frame
         said = said_in(frame)
+        self._lost.said(said)
         if _counts_alone(said) and not self.facts.include_usage:
             return ()
         spot = spot_of(said)
@@ -159,6 +174,8 @@ class ChatReturner:
             if (spot := spot_of(said)) is not None and not isinstance(events[-1], MessageStop | StreamError):
                 self._parted = frame.number
                 return self._patched(frame, said, spot, events)
+            if not any(isinstance(event, Carry) for event in events):
+                self.lost(frame)
         return [written for event in events for written in self._anew(event, frame)]
 
     def another(self, frame: Origin, start: BlockStart) -> Sequence[Frame]:
@@ -167,12 +184,17 @@ class ChatReturner:
 
     def failed(self, error: StreamError) -> Sequence[Frame]:
         """An error object, which nothing follows: what is open stays open, and no client runs it."""
-        self._over = True
+        self._end_all()
         return [*self._end(), Frame(dumps(error_body(error)))]
 
     def idle(self) -> Sequence[Frame]:
         """A comment."""
         return (PING,)
+
+    def _end_all(self) -> None:
+        """The terminal has come."""
+        self._over = True
+        self._lost.end()
 
     def _end(self) -> list[Frame]:
         told, self._told = self._told, []
@@ -212,7 +234,8 @@ class ChatReturner:
             was = frame.made[0]
             if isinstance(was, MessageStart):
                 self._named = {n: v for n, v in named(first).items() if v != named(was)[n]}
-        respoken = patched_texts(delta, frame.made, events)
+        self._lost.said(said)
+        respoken = patched_texts(delta, frame.made, events, self.ledger)
         if any(isinstance(event, CALLED) for event in frame.made):
             self._begin(spot, events)
             if self._moved or not _same(frame.made, events):
@@ -253,7 +276,7 @@ class ChatReturner:
 
     def _stop(self, frame: Origin | None) -> Sequence[Frame]:
         """The terminal. One that the server left out is left out, unless something was changed."""
-        self._over = True
+        self._end_all()
         if frame is not None:
             return [*self._end(), frame if frame.data.strip() == DONE else Frame(DONE)]
         return [*self._end(), Frame(DONE)] if self._changed else self._end()

@@ -61,6 +61,16 @@ def finish_of(choice: Mapping[str, Any], ledger: Ledger) -> str:
     return ""
 
 
+def sequence_of(choice: Mapping[str, Any]) -> str:
+    """The stop sequence that a choice tells; vLLM and SGLang tell one where others tell a reason, or a token."""
+    told = ""
+    for name in ("stop_reason", "matched_stop", "stop_sequence"):
+        sequence = choice.get(name)
+        if isinstance(sequence, str) and sequence and (name == "stop_sequence" or not is_ending(sequence)):
+            told = sequence
+    return told
+
+
 def is_ending(word: str) -> bool:
     """Whether a word is a reason, or a token of the model's template, and no stop sequence that somebody asked for."""
     return word.lower() in STOP_REASONS or _TOKEN.fullmatch(word) is not None

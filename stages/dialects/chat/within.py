@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from pipeline.logprobs import note_unread
-from pipeline.unread import Unread
-from stages.dialects.chat.content import DETAIL, NAMING, unread_members
+from pipeline.unread import UNCARRIED, Unread, says
+from stages.dialects.chat.content import DETAIL, NAMING, SILENT_BESIDE, unread_members
 from stages.dialects.chat.notes import NOTE
 
 OF_CALL: Final = frozenset({"index", "id", "type", "function", "custom", "extra_content"})
@@ -20,15 +20,18 @@ OF_PART: Final = frozenset({"type", "text", "thinking", "reasoning", "summary", 
 PARTS: Final = ("text", "output_text", "thinking", "reasoning", "refusal")
 """The parts that are read; others are dropped whole. `closed`: Mistral says that a thought has ended."""
 OF_DETAIL: Final = NAMING | DETAIL
+EXCLUDED: Final = "what stands beside it counts"
 
 
 def note_delta(delta: Mapping[str, Any], unread: Unread) -> None:
     """Record what of a delta is not read."""
     for path, reason in unread_members(delta):
-        unread.ledger.record(unread.stage, path, "dropped", reason)
+        unread.ledger.record(unread.stage, path, "dropped", unread.reason if reason == UNCARRIED else reason)
     if calls := delta.get("tool_calls"):
         for call in calls if isinstance(calls, list) else (calls,):
             _note_call(call, unread)
+        if says(delta.get("function_call")):
+            unread.ledger.record(unread.stage, "choices[].delta.function_call", "dropped", EXCLUDED)
     elif call := delta.get("function_call"):
         unread.note(call, OF_BODY["function"], "choices[].delta.function_call.")
     if isinstance(parts := delta.get("content"), list):
@@ -45,6 +48,29 @@ def note_delta(delta: Mapping[str, Any], unread: Unread) -> None:
                 unread.note(detail, OF_DETAIL, "choices[].delta.reasoning_details[].")
 
 
+def note_choice(choice: Mapping[str, Any], unread: Unread, *, whole: bool) -> None:
+    """Record what of a choice is not read. `whole`: its message counts, not a delta beside it; else the other way,
+    and the message may say all so far once more."""
+    unread.note(choice, SILENT_BESIDE, "choices[].")
+    due, other = ("message", "delta") if whole else ("delta", "message")
+    if says(choice.get(due)) and not _is_said(choice.get(other), choice[due]):
+        unread.ledger.record(unread.stage, f"choices[].{other}", "dropped", EXCLUDED)
+
+
+def _is_said(beside: Any, due: Any) -> bool:
+    """Whether all that one object says ends with what another does; whose words they are does not matter."""
+    if not isinstance(beside, dict) or not isinstance(due, dict):
+        return not says(beside)
+    return all(
+        name == "role" or not says(value) or value == due.get(name) or _ends(value, due.get(name))
+        for name, value in beside.items()
+    )
+
+
+def _ends(text: Any, end: Any) -> bool:
+    return isinstance(text, str) and isinstance(end, str) and text.endswith(end)
+
+
 def note_scores(scores: Any, unread: Unread) -> None:
     """Record what of a choice's `logprobs` is not read."""
     unread.note(scores, OF_SCORES, "choices[].logprobs.")
@@ -55,5 +81,8 @@ def note_scores(scores: Any, unread: Unread) -> None:
 def _note_call(call: Any, unread: Unread) -> None:
     """A call is read by its members; what the provider runs itself is none, and dropped whole."""
     unread.note(call, OF_CALL, "choices[].delta.tool_calls[].")
+    if isinstance(call, dict) and call.get("function") and call.get("custom"):
+        unread.ledger.record(unread.stage, "choices[].delta.tool_calls[].custom", "dropped", EXCLUDED)
+        call = {**call, "custom": None}
     for name, read in OF_BODY.items() if isinstance(call, dict) else ():
         unread.note(call.get(name), read, f"choices[].delta.tool_calls[].{name}.")

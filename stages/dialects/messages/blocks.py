@@ -313,6 +313,13 @@ READ: Final = {
 """The members of a block that are read, or noted by themselves; blocks of other types are carried whole."""
 
 
+FORMS: Final[dict[str, tuple[tuple[str, type], ...]]] = {
+    "text": (("text", str), ("citations", list)),
+    "thinking": (("thinking", str), ("signature", str)),
+}
+"""What some members of a block are."""
+
+
 def begin(kind: str, block: Mapping[str, Any], writer: Writer, out: list[Event]) -> Part:
     """The block that begins, with what it brings already.
 
@@ -320,6 +327,9 @@ def begin(kind: str, block: Mapping[str, Any], writer: Writer, out: list[Event])
     """
     if (read := READ.get(kind)) is not None and (kind != REDACTED or block.get("data")):
         writer.unread.note(block, read, "content[].")
+    for member, form in FORMS.get(kind, ()):
+        if (told := block.get(member)) and not isinstance(told, form):
+            writer.lose(f"content[].{member}", "of another kind")
     if kind == "text":
         text = open_text(writer, out)
         text.say(_string(block, "text"), out)

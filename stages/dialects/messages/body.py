@@ -6,14 +6,15 @@ from typing import Any, Final
 from pipeline.change import Change, Piece, patched
 from pipeline.dialect import NO_REQUEST, RequestFacts
 from pipeline.errors import UpstreamError
-from pipeline.events import StopReason, ToolKind, Usage
+from pipeline.events import StopReason, ToolKind
 from pipeline.hosted import path_of
 from pipeline.jsontext import as_written, check_depth, exact, holds_object, loads, verbatim
 from pipeline.ledger import Ledger
 from pipeline.limits import DEFAULT_LIMITS, Limits
 from pipeline.message import Content, Message, Reasoning, RedactedReasoning, Refusal, Text, ToolUse, assemble
 from stages.dialects.messages.encode import NAMESPACE, UNCOUNTED, citation_of, message_id, note_served
-from stages.dialects.messages.errors import error_in
+from stages.dialects.messages.errors import error_of
+from stages.dialects.messages.lost import lose_block
 from stages.dialects.messages.normalize import MessagesNormalizer
 from stages.dialects.messages.opaque import blob_of
 from stages.dialects.messages.usage import counts_of
@@ -26,7 +27,8 @@ _LONG_NUMBER = re.compile(rb"[0-9]{19}")
 
 
 def read(body: bytes, *, facts: RequestFacts, ledger: Ledger, limits: Limits) -> Message:
-    """The message that a whole answer is, by the same rules as a stream; an error's is its `error`.
+    """The message that a whole answer is, by the same rules as a stream; an error's is its `error`, behind what
+    content stands beside it.
 
     Raises `UpstreamError` if it is neither a message nor an error.
     """
@@ -35,9 +37,10 @@ def read(body: bytes, *, facts: RequestFacts, ledger: Ledger, limits: Limits) ->
         answer = exact(body) if _LONG_NUMBER.search(body) else loads(body, limits.json_depth)
     except ValueError as error:
         raise UpstreamError("the upstream's answer is no JSON", code="invalid_json") from error
-    if isinstance(answer, dict) and "content" in answer and answer.get("type") != "error":
-        return assemble(MessagesNormalizer(facts=facts, ledger=ledger, limits=limits).whole(answer))
-    if (failed := error_in(answer)) is not None:
+    failed = error_of(answer)
+    if isinstance(answer, dict) and "content" in answer:
+        return assemble(MessagesNormalizer(facts=facts, ledger=ledger, limits=limits).whole(answer, failed))
+    if failed is not None:
         return Message("", facts.model, error=failed)
     raise UpstreamError("the upstream's answer is neither a message nor an error", code="no_message")
 
@@ -49,7 +52,11 @@ def patch(change: Change, *, facts: RequestFacts, ledger: Ledger, limits: Limits
     blocks = [{"type": "text", "text": told}] if isinstance(told, str) else told if isinstance(told, list) else []
     counts = [_count(block, facts, limits) for block in blocks]
     content = []
-    for piece in change.pieces(counts):
+    pieces = [*change.pieces(counts)]
+    kept = {at for piece in pieces for at in (piece.at, piece.of)}
+    for at in set(range(len(blocks))) - kept:
+        lose_block(blocks[at], ledger)
+    for piece in pieces:
         if piece.at is None and piece.of is not None:
             content.append(_patched(blocks[piece.of], piece, ledger, limits))
         elif piece.at is None:
@@ -98,7 +105,7 @@ def write(
         "content": [block for block in blocks if block is not None],
         "stop_reason": message.stop_reason or StopReason.END_TURN,
         "stop_sequence": message.stop_sequence,
-        "usage": counts_of(message.usage or Usage()),
+        "usage": counts_of(message.usage, facts.usage),
     }
 
 

@@ -6,14 +6,17 @@ from typing import Any, Final
 
 from attrs import define, field
 
+from pipeline.counts import count_of
 from pipeline.dialect import RequestFacts
-from pipeline.events import Frame, StopReason, Usage
+from pipeline.events import Frame, StopReason, StreamError, Usage
 from pipeline.jsontext import as_written, dumps, holds_object, verbatim
 from pipeline.ledger import Ledger
+from pipeline.unread import says
 from stages.dialects.messages.encode import message_id
-from stages.dialects.messages.normalize import CUTTING, STOP_REASONS
+from stages.dialects.messages.errors import error_body, error_of, keeps
+from stages.dialects.messages.normalize import CUTTING, OF_END, STOP_REASONS
 from stages.dialects.messages.returned import START, STOP, TOLD, framed, object_of, said_in
-from stages.dialects.messages.usage import counts_of
+from stages.dialects.messages.usage import counts_of, usage_of
 from stages.dialects.messages.words import CITATION, DELTA, INPUT, MEMBERS, SIGNATURE, TEXT, THINKING
 
 Json = dict[str, Any]
@@ -22,30 +25,68 @@ STOPPED: Final = frozenset({"stop_reason", "stop_sequence", "stop_details", "con
 """Members of a message that the delta tells which ends it; the others are told when it begins."""
 BESIDE: Final = frozenset({"context_management"})
 """Those that stand beside that delta."""
+IN: Final = "input_tokens"
+OUT: Final[Json] = {"output_tokens": 0}
 CALLS: Final = ("tool_use", "server_tool_use", "mcp_tool_use")
 """Blocks whose input comes in deltas."""
 
 
 def unroll(body: bytes, *, facts: RequestFacts, ledger: Ledger) -> list[Frame]:
-    """The stream of a whole answer. What a message must have and lacks is made; a text of nothing is left out."""
+    """The stream of a whole answer. What a message must have and lacks is made; a text of nothing is left out.
+
+    Of an answer that failed, its error is told behind the content instead of why it ended.
+    """
     said = as_written(body)
     content, counts = said.get("content"), object_of(said.get("usage"))
     blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
     blocks = [block for block in blocks if isinstance(block, dict)] if isinstance(blocks, list) else []
+    failed = error_of(said)
     about = {name: value for name, value in said.items() if name not in STOPPED | BESIDE}
+    if failed is not None:
+        about = {name: value for name, value in about.items() if name not in ("type", "error")}
     made = {"id": message_id(""), "type": "message", "role": "assistant", "model": facts.model}
     begun = {**made, **{name: value for name, value in about.items() if value or name not in made}}
-    usage = {"input_tokens": 0, "output_tokens": 0, **counts} if counts else counts_of(facts.usage or Usage())
+    counted = _counted(counts, ledger)
+    usage = {**_begun(facts.usage), **counted} if counted else counts_of(None, facts.usage)
     begun |= {"content": [], "stop_reason": None, "stop_sequence": None, "usage": usage}
     told: list[Json] = [{"type": "message_start", "message": begun}]
-    stopped = _stopped(said, blocks, ledger)
-    cut = STOP_REASONS.get(stopped["stop_reason"]) in CUTTING
-    for place, block in enumerate(block for block in blocks if block.get("type") != "text" or block.get("text")):
+    blocks = [block for block in blocks if block.get("type") != "text" or block.get("text")]
+    stopped = {} if failed is not None else _stopped(said, blocks, ledger)
+    cut = failed is not None or STOP_REASONS.get(stopped["stop_reason"]) in CUTTING
+    for place, block in enumerate(blocks):
         told += ({**event, "index": place} for event in _told(block, cut=cut))
+    if failed is not None:
+        if blocks and blocks[-1].get("type") == "tool_use" and not blocks[-1].get("input"):
+            told.pop()  # it is not known to be whole, and clients run what has ended
+        return [*map(framed, (*told, _failed(said, failed, ledger)))]
     delta = {name: said[name] for name in STOPPED if name in said} | stopped
     beside = {name: said[name] for name in BESIDE if name in said}
-    told += [{"type": TOLD, "delta": delta, "usage": usage, **beside}, {"type": "message_stop"}]
+    told += [{"type": TOLD, "delta": delta, "usage": {**OUT, **counted}, **beside}, {"type": "message_stop"}]
     return [*map(framed, told)]
+
+
+def _counted(counts: Json, ledger: Ledger) -> Json:
+    """A `usage` object without what clients demand as a number and is none; empty if it counts nothing."""
+    if usage_of(counts) is None:
+        return {}
+    odd = {name for name in (IN, *OUT) if name in counts and count_of(counts[name], ledger) is None}
+    return {name: value for name, value in counts.items() if name not in odd}
+
+
+def _begun(estimate: Usage | None) -> Json:
+    """What clients demand of the counts that a message begins with. What went in may be an estimate there."""
+    return {IN: 0 if estimate is None else estimate.input, **OUT}
+
+
+def _failed(said: Mapping[str, Any], failed: StreamError, ledger: Ledger) -> Json:
+    """The event that tells an answer's error, in its server's words if they are of this dialect, with what stands
+    beside the end of others."""
+    beside = {name: said[name] for name in STOPPED | BESIDE if says(said.get(name))}
+    for name in OF_END:
+        if beside.pop(name, None) is not None:
+            ledger.record("messages.forms", name, "dropped", "the answer failed")
+    told = error_body(failed)
+    return {**beside, **told, **({"error": said["error"]} if keeps(said, 1) else {})}
 
 
 def _told(block: Json, *, cut: bool) -> Iterator[Json]:

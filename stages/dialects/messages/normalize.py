@@ -51,6 +51,7 @@ DELTAS: Final = frozenset({"delta"})
 ODD_INDEX: Final = re.compile(r"([0-9]{1,9})(\.0)?")
 """An index that some server writes as text, or as a float."""
 
+DELTA_KINDS: Final = frozenset({*MEMBERS, SIGNATURE, CITATION})
 OF_DELTA: Final = frozenset({"type", "signature", "citation", *MEMBERS.values()})
 OF_EVENT: Final = {
     "message_start": frozenset({"type", "message"}),
@@ -59,7 +60,14 @@ OF_EVENT: Final = {
     "content_block_stop": frozenset({"type", "index"}),
     "message_stop": frozenset({"type"}),
 }
-"""The members of a delta, and of events, that are read; those of the others tell the end, or are a message."""
+"""The kinds of delta that are read, and the members of those, and of events; those of the others tell the end, or are a
+message."""
+
+OF_ERROR: Final = frozenset({"error", "message", "detail", "details", "code", "msg", "param", "status", "status_code"})
+"""The members of a whole answer that tell its error."""
+
+OF_END: Final = ("stop_reason", "stop_sequence", "stop_details")
+"""Those that tell why it ended."""
 
 NO_FRAME: Final = Frame(b"")
 
@@ -104,10 +112,18 @@ class MessagesNormalizer(Normalizer):
     def held(self) -> int:  # type: ignore[override]  # computed here, stored elsewhere
         return self._writer.held
 
-    def whole(self, message: Mapping[str, Any]) -> Sequence[Event]:
-        """The events of a message that came as a whole, by the same rules."""
+    def whole(self, message: Mapping[str, Any], failed: StreamError | None = None) -> Sequence[Event]:
+        """The events of a message that came as a whole, by the same rules. `failed`: the error that it is, which
+        counts instead of why it ended."""
         out: list[Event] = []
-        self._message(message, NO_FRAME, out)
+        if failed is None:
+            self._message(message, NO_FRAME, out)
+            return out
+        self._begin({name: value for name, value in message.items() if name not in OF_ERROR}, out)
+        self._blocks(message.get("content"), out)
+        for name in filter(message.get, OF_END):
+            self._writer.lose(name, "the answer failed")
+        self._fail(failed, out)
         return out
 
     def _goes_on(self, event: Any, frame: Frame, out: list[Event]) -> bool:
@@ -198,6 +214,9 @@ class MessagesNormalizer(Normalizer):
         if (hosted := self._content.hosted(key)) is not None:
             hosted.add(kind, delta)
             return
+        if kind not in DELTA_KINDS:
+            self._writer.lose("delta", "of a kind that no block has")
+            return
         self._unread.note(delta, OF_DELTA, "delta.")
         if kind in MEMBERS:
             self._size = len(event) + len(delta)
@@ -207,10 +226,8 @@ class MessagesNormalizer(Normalizer):
                 self._writer.lose("delta", "no text")
         elif kind == SIGNATURE:
             self._content.sign(key, delta.get("signature"), out)
-        elif kind == CITATION:
-            self._content.text(key, out).cite(delta.get("citation"), out)
         else:
-            self._writer.lose("delta", "of a kind that no block has")
+            self._content.text(key, out).cite(delta.get("citation"), out)
 
     def _block_stop(self, event: Mapping[str, Any], frame: Frame, out: list[Event]) -> None:
         self._begin({}, out)
@@ -232,6 +249,8 @@ class MessagesNormalizer(Normalizer):
                 self._stop = StopReason.END_TURN
         if isinstance(sequence, str):
             self._stop_sequence = sequence
+        elif sequence:
+            self._writer.lose("stop_sequence", "of another kind")
         self._details = _object(delta.get("stop_details")) or self._details
         self._unread.note(delta, READ)
 
@@ -255,14 +274,21 @@ class MessagesNormalizer(Normalizer):
             self.ledger.record(STAGE, "frame", "ignored", "a message that is none, or one too many")
             return
         self._begin(message, out)
-        content = message.get("content")
-        if isinstance(content, str):
-            content = [{"type": "text", "text": content}]
-        for key, block in enumerate(content if isinstance(content, list) else ()):
-            self._content.begin(key, _object(block), out)
-            self._content.stop(key, out)
+        self._blocks(message.get("content"), out)
         self._tell(message, message.get("usage"))
         self._end(out)
+
+    def _blocks(self, content: Any, out: list[Event]) -> None:
+        """The content of a whole message."""
+        if isinstance(content, str):
+            content = [{"type": "text", "text": content}]
+        if content and not isinstance(content, list):
+            self._writer.lose("content", "of another kind")
+        for key, block in enumerate(content if isinstance(content, list) else ()):
+            if block and not isinstance(block, dict):
+                self._writer.lose("content[]", "of another kind")
+            self._content.begin(key, _object(block), out)
+            self._content.stop(key, out)
 
     def _end(self, out: list[Event]) -> None:
         if self._stop is None:

@@ -48,11 +48,7 @@ def parse(body: Mapping[str, Any], *, ledger: Ledger, limits: Limits = DEFAULT_L
     members = Members(body)
     reading = Reading(READ)
     rest = reading.rest(members, KNOWN, TOP_OWN)
-    thread = members.object("thread")
-    if thread is not None:
-        reading.lose("thread.continue" if thread.text("type") == "continue" else "thread", "thread")
-        rest["private"]["thread"] = thread.value
-    rest["private"].update({name: body[name] for name in _KEPT if body.get(name) is not None})
+    rest["private"].update(_private(members, reading))
     turns = _turns(members, reading, limits)
     if not (turns or own):
         raise ClientError.about("messages", "is required, and not empty")
@@ -93,6 +89,16 @@ _PATHS = {
     "reasoning.budget": "thinking.budget_tokens",
     "reasoning.summary": "thinking.display",
 }
+
+
+def _private(members: Members, reading: Reading) -> dict[str, Any]:
+    """The members that go back into this dialect as they came, of which the others are told a part, or nothing."""
+    kept = {name: members.value[name] for name in _KEPT if members.has(name)}
+    thread = members.object("thread")
+    if thread is None:
+        return kept
+    reading.lose("thread.continue" if thread.text("type") == "continue" else "thread", "thread")
+    return {"thread": thread.value, **kept}
 
 
 def _turns(members: Members, reading: Reading, limits: Limits) -> tuple[Turn, ...]:
@@ -187,6 +193,8 @@ def _tool_choice(members: Members, reading: Reading) -> tuple[ToolChoice | None,
     mode = reading.word(choice, "type", _CHOICES) or Choosing.AUTO
     name = choice.need("name") if mode is Choosing.ONE else ""
     single = choice.flag("disable_parallel_tool_use")
+    if mode is not Choosing.ONE:
+        reading.excluded(choice, "name")
     rest = reading.rest(choice, ("type", "name", "disable_parallel_tool_use"), {})
     return ToolChoice(mode, name, kind=ToolKind.FUNCTION, **rest), None if single is None else not single
 
@@ -205,13 +213,15 @@ def _reasoning(members: Members, reading: Reading) -> Reasoning | None:
         reading.lose("thinking between tools", "thinking.type")
     if (shown := thinking.text("display")) and shown not in _SUMMARIES:
         reading.lose("thinking.display of another word", "thinking.display")
+    if kind == "disabled":
+        reading.excluded(thinking, "budget_tokens")
     own = {"block_binding": "thinking.block_binding"}
     rest = reading.rest(thinking, ("type", "budget_tokens", "display"), own)
     rest["private"]["thinking"] = thinking.value
     return Reasoning(
         kind != "disabled",
         effort,
-        thinking.integer("budget_tokens"),
+        None if kind == "disabled" else thinking.integer("budget_tokens"),
         _SUMMARIES.get(shown, ""),
         **rest,
     )

@@ -29,6 +29,7 @@ from pipeline.request import (
 from stages.dialects.messages.request_tables import BLOCK_OWN, ROW_OF_BLOCK
 
 _SOURCES = ("base64", "url", "file")
+_OF_SOURCE = {"base64": ("media_type", "data"), "url": ("url",), "file": ("file_id",)}
 _DOCUMENT_SOURCES = (*_SOURCES, "text", "content")
 
 
@@ -115,7 +116,7 @@ def _document_source(source: Members, reading: Reading, limits: Limits) -> Sourc
 
 def _source(source: Members, reading: Reading) -> Source:
     kind = source.need("type")
-    reading.within(source, "type", "media_type", "data", "url", "file_id")
+    reading.within(source, "type", *_OF_SOURCE[kind])
     if kind == "base64":
         return Inline(source.need("media_type"), source.text("data"))
     return Remote(source.need("url")) if kind == "url" else Stored(source.need("file_id"))

@@ -31,6 +31,7 @@ from pipeline.jsontext import dumps, loads
 from pipeline.ledger import Ledger
 from stages.dialects.messages.encode import PING, content_of, message_of, told_of
 from stages.dialects.messages.errors import error_body
+from stages.dialects.messages.lost import FORGOTTEN, STAGE, LostFrames
 from stages.dialects.messages.opaque import blob_of
 from stages.dialects.messages.usage import counts_of
 from stages.dialects.messages.words import CITATION, CITATIONS, DELTA, INPUT, MEMBERS, SIGNATURE, TEXT, THINKING
@@ -78,6 +79,12 @@ class MessagesReturner:
     """What was told of the end, and what came behind it."""
     _over: bool = field(init=False, default=False)
     """The terminal has come."""
+    _parted: int = field(init=False, default=-1)
+    """The last frame of which a part was written, and with it what stands beside that."""
+    _lost: LostFrames = field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self._lost = LostFrames(self.ledger)
 
     def passes(self, frame: Origin, event: Event) -> bool:
         """More of a block goes back unseen, unless indexes are redone, or the end was told."""
@@ -86,6 +93,15 @@ class MessagesReturner:
     def missing(self) -> None:
         """Frames were left out."""
         self._moved = True
+
+    def lost(self, frame: Origin | None) -> None:
+        """What else stood in a frame that was left out is recorded, unless its block began after all."""
+        if frame is None:
+            self.ledger.record(STAGE, "*", "not recorded", FORGOTTEN)
+            return
+        said = said_in(frame)
+        if said.get("type") != START or _key(said.get("index")) not in self._places:
+            self._lost.lose(said)
 
     def unchanged(self, frame: Origin, events: Sequence[Event]) -> Sequence[Frame]:
         """A frame goes back as it came, but for its index."""
@@ -116,9 +132,13 @@ class MessagesReturner:
         """What is left of a frame is written with its other members, what no frame made is written anew."""
         said = {} if frame is None else said_in(frame)
         patched = self._patched(said, events, () if frame is None else frame.made)
+        if frame is not None and patched is not None:
+            self._parted = frame.number
         if patched is not None:
             return patched
         self._moved = True
+        if frame is not None and frame.number > self._parted and said.get("type") in INDEXED:
+            self._lost.lose(said)
         return [written for event in events for written in self._anew(event)]
 
     def another(self, frame: Origin, start: BlockStart) -> Sequence[Frame]:
@@ -237,21 +257,21 @@ class MessagesReturner:
             return (event.frame,)
         place = self._place(event)
         if place is None:
-            self.ledger.record("MessagesReturner", type(event).__name__, "dropped", "its block is not open")
+            self.ledger.record(STAGE, type(event).__name__, "dropped", "its block is not open")
             return ()
         if isinstance(event, BlockStop):
             del self._open[place]
             return (framed({"type": STOP, "index": place}),)
         delta = _delta(event)
         if delta is None:
-            self.ledger.record("MessagesReturner", type(event).__name__, "dropped", "Messages cannot show it")
+            self.ledger.record(STAGE, type(event).__name__, "dropped", "Messages cannot show it")
             return ()
         return (framed({"type": DELTA, "index": place, "delta": delta}),)
 
     def _opened(self, event: BlockStart) -> Sequence[Frame]:
         content = content_of(event.block)
         if content is None:
-            self.ledger.record("MessagesReturner", type(event.block).__name__, "dropped", "Messages cannot show it")
+            self.ledger.record(STAGE, type(event.block).__name__, "dropped", "Messages cannot show it")
             return ()
         place, self._next = self._next, self._next + 1
         self._known[event.index] = place

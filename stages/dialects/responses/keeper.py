@@ -11,6 +11,7 @@ from pipeline.events import (
     BlockStart,
     BlockStop,
     Event,
+    Origin,
     ReasoningDelta,
     RefusalDelta,
     TextDelta,
@@ -18,6 +19,7 @@ from pipeline.events import (
 )
 from pipeline.ledger import Ledger
 from pipeline.logprobs import scores_in
+from pipeline.unread import says
 from pipeline.word import word
 from stages.dialects.responses.kept import (
     DELTA,
@@ -33,17 +35,20 @@ from stages.dialects.responses.kept import (
     Text,
     output_of,
     restated_part,
+    said_in,
     silent,
     unknown_in,
 )
+from stages.dialects.responses.lost import ENDED, FORGOTTEN, GONE, KNOWN, LOST, lose_item, parts_in
 from stages.dialects.responses.opaque import JOINT
+from stages.dialects.responses.stops import CUT
 from stages.dialects.responses.written import ARGUMENTS, INPUT, OUTPUT_TEXT, RAW, REFUSAL, SUMMARY, Json, Words
 
 ADDED: Final = "response.output_item.added"
 ITEM_DONE: Final = "response.output_item.done"
 
 SPEAKING: Final = ("message", "reasoning")
-"""The items that are ended before an error. A call is not, nor is the work of a tool that the provider runs."""
+"""The items that are ended where their own end was left out."""
 TEXTS: Final = (TextDelta, RefusalDelta, ReasoningDelta, ArgumentsDelta)
 WORDS: Final[dict[type[Event], Words]] = {
     TextDelta: OUTPUT_TEXT,
@@ -62,13 +67,8 @@ ITEMS: Final[dict[str, Json]] = {
 """What an item is that nobody announced, by the text that is told of it."""
 
 
-GONE: Final = "all of its item was left out"
-KNOWN: Final = frozenset(
-    {"type", "sequence_number", "output_index", "item_id", "content_index", "summary_index", "delta", "obfuscation"}
-    | {"item", "part", "logprobs", "id", "role", "status", "phase", "name", *PLACES}
-    | {words.member for words in WORDS.values()}
-)
-"""What an event of an item has, or a message, that goes with its text."""
+MOST: Final = 100
+"""So many parts that ended too late may be told by an item yet."""
 
 
 @define
@@ -87,6 +87,8 @@ class Keeper:
     """The items of the events' blocks."""
     _known: dict[Any, Kept] = field(init=False, factory=dict)
     """The items by the server's place, and by their ids."""
+    _late: list[Json] = field(init=False, factory=list)
+    """Parts that ended too late, which an item may tell yet."""
 
     @property
     def finals(self) -> dict[int, Json]:
@@ -107,8 +109,30 @@ class Keeper:
         back = self._told(str(said.get("type")), said, made, events)
         kept = self.of(said) if back is None else None
         if kept is not None and kept.words is None:
-            self.unsaid(said, "its item had ended" if kept.ended else GONE)
+            self.unsaid(said, ENDED if kept.ended else GONE)
+            if EVENTS.get(str(said.get("type")), ("",))[0] == PART_DONE:
+                self._late.append(_object(said.get("part")))
+                if not kept.moved or len(self._late) > MOST:
+                    self.lose_late(ENDED if kept.ended else GONE, [kept.final or {}])
         return back
+
+    def lose_late(self, why: str, told: Sequence[Json] = ()) -> None:
+        """Parts that ended too late are lost, but for what an item has that was `told`."""
+        late, self._late = self._late, []
+        lose_item({"content": late}, self.ledger, why, told)
+
+    def told_late(self, said: Json) -> None:
+        """The server's end of an item is told as the end of one of ours."""
+        self.unsaid(said, ENDED)
+        self.lose_late(ENDED, [_object(said.get("item"))])
+
+    def cut(self) -> Iterator[tuple[str, Json]]:
+        """The ends of what is the server's alone, before an error; a call that clients run has none."""
+        self.lose_late(ENDED)
+        for kept in self.items:
+            status = CUT.get(word(kept.item.get("type")))
+            if kept.final is None and not kept.gone and status is not None:
+                yield from kept.closing(status)
 
     def _told(self, kind: str, said: Json, made: Sequence[Event], events: Sequence[Event]) -> Json | None:
         if kind == ADDED:
@@ -144,6 +168,28 @@ class Keeper:
         self.items.append(kept)
         self._known |= {key: kept for key in (theirs, name) if isinstance(key, int | str)}
         return kept
+
+    def left_out(self, item: Any) -> bool:
+        """Whether a message that the terminal repeats was told by frames of which none is left."""
+        said = {"item_id": item.get("id")} if isinstance(item, dict) and item.get("type") == "message" else {}
+        return bool(said and item.get("content")) and self.of(said) is None
+
+    def lose(self, frame: Origin | None, new: Sequence[Json]) -> None:
+        """What else stood in a frame that was left out is lost, if no item that was told has it. `new`: those of ours.
+        None: there were more such frames than are remembered."""
+        if frame is None:
+            self.ledger.record(STAGE, "*", "not recorded", FORGOTTEN)
+            return
+        said = said_in(frame)
+        kept = self.of(said)
+        why = LOST if kept is None else ENDED if kept.ended else GONE if kept.gone else LOST
+        self.unsaid({name: value for name, value in said.items() if says(value)}, why)
+        noted = any(isinstance(event, AnnotationDelta) and scores_in(event.annotation) for event in frame.made)
+        if says(said.get("logprobs")) and not noted:
+            self.ledger.record(STAGE, "logprobs", "dropped", why)
+        told = [*new] if kept is None or kept.gone else [*new, kept.final or kept.item]
+        item = _object(said.get("item")) or {"content": [said.get("part")]}
+        lose_item(item, self.ledger, why, told)
 
     def leave(self, said: Json) -> None:
         """The item that an event announces is told nowhere."""
@@ -187,7 +233,7 @@ class Keeper:
             kept.text_of(said, words).announced = part
         back = _placed(said, kept)
         if back is None and spoken(events):
-            self.ledger.record(STAGE, "text", "dropped", "its item had ended")
+            self.ledger.record(STAGE, "text", "dropped", ENDED)
         if back is None or kept is None or words is None:
             return back
         text = kept.text_of(said, words)
@@ -223,14 +269,15 @@ class Keeper:
         """What the server tells of an item at its end came too late for those that had ended before: it is lost, if
         none of what was `told` of its text has it."""
         late = {name for name in item if not any(name in one for one in told)}
-        parts = [part for one in told for part in _parts(one)]
-        late |= {name for one in _parts(item) for name in one if one[name] and not any(map(_has(name), parts))}
+        parts = [part for one in told for part in parts_in(one)]
+        late |= {name for one in parts_in(item) for name in one if one[name] and not any(map(_has(name), parts))}
         for name in sorted(late):
-            self.ledger.record(STAGE, name[:64], "dropped", "its item had ended")
+            self.ledger.record(STAGE, name[:64], "dropped", ENDED)
 
     def closing(self, said: Json) -> Iterator[tuple[str, Json]]:
         """The ends of items whose own were left out, with what the terminal says of them."""
         told = _object(said.get("response")).get("output")
+        self.lose_late(ENDED)
         for kept in self.items:
             if kept.gone and kept.words is None and not kept.moved:
                 self.unsaid(kept.item, GONE)
@@ -331,12 +378,6 @@ def _call(events: Iterable[Event]) -> ToolUseBlock | None:
 def _has(name: str) -> Callable[[Json], bool]:
     """Whether a part has a member that says something, if an empty one would be of ours."""
     return lambda part: bool(part.get(name)) if name in OUTPUT_TEXT.empty else name in part
-
-
-def _parts(item: Json) -> Iterator[Json]:
-    """The parts of an item."""
-    for parts in map(item.get, PLACES):
-        yield from (part for part in (parts if isinstance(parts, list) else ()) if isinstance(part, dict))
 
 
 def _string(value: Any) -> str:

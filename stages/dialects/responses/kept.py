@@ -270,6 +270,9 @@ def respoken(parts: Sequence[Any], words: Words, text: str, ledger: Ledger, join
             out.append(part)
         elif (now := new[at]) is not None:
             out.append(restated_part(Text(words, pieces=[now], changed=True), part, "", ledger, doubted=False))
+        else:
+            for name in filter(part.get, unknown_in(part)):
+                ledger.record(STAGE, name[:64], "dropped", "nothing is left of its text")
     return out
 
 

@@ -5,7 +5,18 @@ from typing import Any, ClassVar, Final
 
 from attrs import define, field
 
-from pipeline.events import Event, Frame, MessageDelta, MessageStart, MessageStop, Ping, StopReason, StreamError
+from pipeline.events import (
+    Event,
+    Frame,
+    MessageDelta,
+    MessageStart,
+    MessageStop,
+    Ping,
+    RefusalDelta,
+    StopReason,
+    StreamError,
+    TextDelta,
+)
 from pipeline.ids import CallIds
 from pipeline.jsontext import is_whole
 from pipeline.logprobs import note_unread
@@ -14,8 +25,9 @@ from pipeline.served import Serving
 from pipeline.unread import Unread, says
 from stages.dialects.responses.calls import CALL_KINDS, CallItem
 from stages.dialects.responses.errors import error_in, failed, unfinished
-from stages.dialects.responses.items import NAME, STAGE, MessageItem, ReasoningItem, Writer
+from stages.dialects.responses.items import NAME, STAGE, ReasoningItem, Text, Writer
 from stages.dialects.responses.output import Output
+from stages.dialects.responses.texts import MessageItem
 from stages.dialects.responses.usage import counted
 from stages.dialects.responses.voice import Said, Voice
 from stages.dialects.responses.within import note_citation, note_part
@@ -91,7 +103,7 @@ class ResponsesNormalizer(Normalizer):
     _output: Output = field(init=False)
     _key: tuple[Any, ...] | None = field(init=False, default=None)
     """What the last delta named; the next one mostly names the same."""
-    _voice: Voice | None = field(init=False, default=None)
+    _voice: Voice | Text | None = field(init=False, default=None)
     _said: Said | None = field(init=False, default=None)
     _serving: Serving = field(init=False)
     _unread: Unread = field(init=False)
@@ -179,7 +191,7 @@ class ResponsesNormalizer(Normalizer):
             )
         )
 
-    def _remember(self, event: Mapping[str, Any], voice: Voice, said: Said | None) -> None:
+    def _remember(self, event: Mapping[str, Any], voice: Voice | Text, said: Said | None) -> None:
         """What this delta was of, if what comes next for it needs no thought."""
         if said is not None:
             self._key, self._voice, self._said = _key(event), voice, said
@@ -199,11 +211,12 @@ class ResponsesNormalizer(Normalizer):
 
     def _text(self, event: Mapping[str, Any], out: list[Event]) -> None:
         item = self._output.about(MessageItem, event)
-        voice = item.refusal if event["type"] == REFUSAL_DELTA else item.text
-        said = item.add(voice, _part(event), self._delta(event), out)
+        kind = RefusalDelta if event["type"] == REFUSAL_DELTA else TextDelta
+        known = item.add(kind, _part(event), self._delta(event), out)
         if scores := event.get("logprobs"):
             item.score(_part(event), scores, out)
-        self._remember(event, voice, said)
+        if known is not None:
+            self._remember(event, *known)
 
     def _part_done(self, event: Mapping[str, Any], out: list[Event]) -> None:
         part = event.get("part", event)
@@ -257,6 +270,7 @@ class ResponsesNormalizer(Normalizer):
 
     def _terminal(self, response: Mapping[str, Any], stands_for: str, out: list[Event]) -> None:
         """The end: what the response tells and no event told, and how it ended."""
+        late = self._started
         self._begin(response, out)
         stated = _string(response, "status")
         status = stated if stated in TOLD else stands_for
@@ -265,11 +279,14 @@ class ResponsesNormalizer(Normalizer):
             item.snapshot(told, out)
             if status not in UNFINISHED or told.get("status") == "completed":
                 item.done(told, out)
-        if status in FAILED or says(response.get("error")):
-            self._fail(failed(response), out)
-            return
-        if status in UNFINISHED:
-            self._fail(unfinished(status), out)
+        self._serving.hear(response, "created_at")
+        self._unread.note(response, READ)
+        failing = status in FAILED or says(response.get("error"))
+        if failing or status in UNFINISHED:
+            told_late = ("usage",) if late and says(response.get("usage")) else ()
+            for name in (*told_late, *self._serving.news()):
+                self._writer.lose(name, "the answer failed")
+            self._fail(failed(response) if failing else unfinished(status), out)
             return
         if stated in UNFINISHED:
             self.ledger.record(STAGE, "status", "translated", f"an answer that is {stated} ends the turn")
@@ -278,8 +295,6 @@ class ResponsesNormalizer(Normalizer):
         for item in self._output.items:
             item.settle(out, complete=status != "incomplete")
         counts = counted(response.get("usage"), self.ledger, self._unread)
-        self._serving.hear(response, "created_at")
-        self._unread.note(response, READ)
         out.append(MessageDelta(self._stop_reason(response, status), usage=counts, served=self._serving.ended()))
         out.append(MessageStop())
         self.ended = True

@@ -15,6 +15,7 @@ from pipeline.logprobs import scores_in
 from pipeline.message import Content, Message, Reasoning, Refusal, Text, ToolUse, assemble
 from stages.dialects.responses.calls import MEMBERS
 from stages.dialects.responses.kept import STAGE, UNTRUE, NewItems, respoken
+from stages.dialects.responses.lost import GONE, lose_item
 from stages.dialects.responses.normalize import ResponsesNormalizer
 from stages.dialects.responses.opaque import JOINT, parts_of
 from stages.dialects.responses.stops import INCOMPLETE
@@ -34,7 +35,10 @@ def patch(change: Change, *, facts: RequestFacts, ledger: Ledger, limits: Limits
     new = NewItems(facts=facts, ledger=ledger)
     new.adopt(said)
     output: list[Any] = []
-    for piece in change.pieces(counts):
+    pieces = [*change.pieces(counts)]
+    for at in set(range(len(items))) - {at for piece in pieces for at in (piece.at, piece.of)}:
+        lose_item(items[at], ledger, GONE)
+    for piece in pieces:
         item = None if piece.at is None else items[piece.at]
         if piece.now != piece.was:
             if item is not None:
@@ -113,11 +117,12 @@ def _recalled(item: Json, was: ToolUse, now: ToolUse) -> Json:
 
 def _respoken(item: Json, was: Sequence[Content], now: Sequence[Content], ledger: Ledger) -> Json:
     """A message with what was changed in its texts, and in the notes on them."""
-    texts = {type(content): content.text for content in now if isinstance(content, Text | Refusal)}
+    said = "".join(content.text for content in now if isinstance(content, Text))
+    refused = "".join(content.text for content in now if isinstance(content, Refusal))
     if isinstance(item["content"], str):
-        return {**item, "content": "".join(texts.values())}
-    parts = respoken(item["content"], OUTPUT_TEXT, texts.get(Text, ""), ledger)
-    parts = respoken(parts, REFUSAL, texts.get(Refusal, ""), ledger)
+        return {**item, "content": said + refused}
+    parts = respoken(item["content"], OUTPUT_TEXT, said, ledger)
+    parts = respoken(parts, REFUSAL, refused, ledger)
     if (notes := _notes(now)) != _notes(was):
         for at, part in enumerate(parts):
             if isinstance(part, dict) and OUTPUT_TEXT.member in part:

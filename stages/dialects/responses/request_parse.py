@@ -1,7 +1,7 @@
 """Reading a Responses request."""
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, TypedDict
 
 from attrs import evolve
 
@@ -34,12 +34,14 @@ from stages.dialects.responses.request_tables import DEFAULT_NAMESPACE, KNOWN, N
 from stages.dialects.responses.request_turns import ItemReader
 
 _MODES = {"auto": Choosing.AUTO, "required": Choosing.ANY, "none": Choosing.NONE}
+_OF_SCHEMA = ("name", "schema", "strict", "description")
 _FORMATS = {"text": OutputKind.TEXT, "json_object": OutputKind.JSON, "json_schema": OutputKind.SCHEMA}
 _SUMMARIES = {word: word for word in ("auto", "concise", "detailed")}
 _FORMS = {form: form for form in ("text", "grammar")}
 _LOGPROBS = "message.output_text.logprobs"
 _INCLUDED = ("reasoning.encrypted_content", _LOGPROBS)
 """What of `include` an answer of any dialect holds: the first in an envelope, the other where it can be asked for."""
+_OF_FUNCTION = ("name", "description", "parameters", "strict")
 _STATE = ("previous_response_id", "conversation", "prompt")
 _KEPT = ("user", "safety_identifier", "include", "reasoning", "text", "top_logprobs")
 
@@ -57,13 +59,9 @@ def parse(body: Mapping[str, Any], *, ledger: Ledger, limits: Limits = DEFAULT_L
     turns = reader.turns(members)
     if not (turns or own or any(members.has(name) for name in _STATE)):
         raise ClientError.about("input", "is required, and not empty")
-    for at, word in enumerate(members.texts("include")):
-        if word not in _INCLUDED:
-            reading.lose("include[] besides", f"include[{at}]")
+    _include(members, reading)
     tools = _Tools(reading)
-    text = members.object("text")
-    reading.within(text, "format", "verbosity")
-    user = members.text("safety_identifier") or members.text("user")
+    text = _text(members, reading)
     request = Request(
         dialect=NAME,
         model=members.text("model") if own or members.has("prompt") else members.need("model"),
@@ -80,21 +78,12 @@ def parse(body: Mapping[str, Any], *, ledger: Ledger, limits: Limits = DEFAULT_L
         reasoning=_reasoning(members, reading),
         output=None if text is None else _output(text, reading),
         verbosity=None if text is None else text.text("verbosity") or None,
-        metadata=None if (metadata := members.object("metadata")) is None else metadata.value,
-        user=user or None,
-        older_user=members.text("user") if members.text("user") not in ("", user) else None,
-        cache_key=members.text("prompt_cache_key") or None,
-        service_tier=members.text("service_tier") or None,
-        store=members.flag("store"),
+        **_about(members),
         stream=members.flag("stream") is True,
         private=rest["private"],
         extras=rest["extras"],
         losses=tuple(reading.losses),
-        paths={
-            **_PATHS,
-            "logprobs": "top_logprobs" if members.has("top_logprobs") else "include",
-            "user": "safety_identifier" if members.has("safety_identifier") else "user",
-        },
+        paths=_paths(members),
     )
     return evolve(request, given=Given(body, request))
 
@@ -109,6 +98,52 @@ _PATHS = {
     "older_user": "user",
     "reasoning.summary": "reasoning.summary",
 }
+
+
+def _paths(members: Members) -> dict[str, str]:
+    """Our members' names in this body."""
+    return {
+        **_PATHS,
+        "logprobs": "top_logprobs" if members.has("top_logprobs") else "include",
+        "user": "safety_identifier" if members.has("safety_identifier") else "user",
+    }
+
+
+def _include(members: Members, reading: Reading) -> None:
+    """What the answer is to hold besides, and no other dialect's does."""
+    for at, word in enumerate(members.texts("include")):
+        if word not in _INCLUDED:
+            reading.lose("include[] besides", f"include[{at}]")
+
+
+class _About(TypedDict):
+    """Whose request it is, and how the provider treats it."""
+
+    metadata: Mapping[str, Any] | None
+    user: str | None
+    older_user: str | None
+    cache_key: str | None
+    service_tier: str | None
+    store: bool | None
+
+
+def _about(members: Members) -> _About:
+    user = members.text("safety_identifier") or members.text("user")
+    return {
+        "metadata": None if (metadata := members.object("metadata")) is None else metadata.value,
+        "user": user or None,
+        "older_user": members.text("user") if members.text("user") not in ("", user) else None,
+        "cache_key": members.text("prompt_cache_key") or None,
+        "service_tier": members.text("service_tier") or None,
+        "store": members.flag("store"),
+    }
+
+
+def _text(members: Members, reading: Reading) -> Members | None:
+    """What is asked of the answer's text."""
+    text = members.object("text")
+    reading.within(text, "format", "verbosity")
+    return text
 
 
 def _instructions(members: Members) -> tuple[Turn, ...]:
@@ -142,7 +177,9 @@ def _output(text: Members, reading: Reading) -> OutputFormat | None:
     kind = reading.word(found, "type", _FORMATS)
     if kind is None:
         return None
-    rest = reading.rest(found, ("type", "name", "schema", "strict", "description"), {})
+    if kind is not OutputKind.SCHEMA:
+        reading.excluded(found, *_OF_SCHEMA)
+    rest = reading.rest(found, ("type", *_OF_SCHEMA), {})
     schema = found.object("schema")
     return OutputFormat(
         kind,
@@ -190,6 +227,9 @@ class _Tools:
         rest = self.reading.rest(tool, known, TOOL_OWN)
         if given is not tool:
             self.reading.within(given, "name", "description", "parameters", "strict")
+            own = (name for name in _OF_FUNCTION if tool.value.get(name) != given.value.get(name))
+            self.reading.excluded(tool, *own)
+        self.reading.excluded(tool, *(_OF_FUNCTION[2:] if kind == "custom" else ("format",)))
         if namespace == DEFAULT_NAMESPACE:
             rest["private"]["namespace"], namespace = namespace, ""
         name, description = given.need("name"), given.text("description")
@@ -214,7 +254,10 @@ def _grammar(tool: Members, reading: Reading) -> Grammar | None:
     if form is not None:
         reading.word(form, "type", _FORMS)
         reading.within(form, "type", "syntax", "definition")
-    if form is None or form.text("type") != "grammar":
+    if form is None:
+        return None
+    if form.text("type") != "grammar":
+        reading.excluded(form, "syntax", "definition")
         return None
     return Grammar(form.need("syntax"), form.need("definition"))
 

@@ -41,6 +41,7 @@ from stages.dialects.responses.request_tables import (
 _ROLES = {role.value: role for role in Role}
 _BREAK = "prompt_cache_breakpoint"
 _CALL_OWN = {"caller": "input[].caller", "async": "input[].async"}
+_OF_TOOLS = ("type", "id", "status", "role", "tools", "content")
 _RESULT_KIND = {"function_call_output": ToolKind.FUNCTION, "custom_tool_call_output": ToolKind.CUSTOM}
 
 
@@ -138,6 +139,8 @@ class ItemReader:
             self.reading.lose("content[].detail of a file", part.path("detail"))
         kept = ("annotations", "logprobs", _BREAK, *(("detail",) if kind == "input_file" else ()))
         rest["private"].update({name: part.value[name] for name in kept if part.value.get(name)})
+        if kind == "input_file" and part.text("file_url"):
+            self.reading.excluded(part, "file_data")
         if kind == "input_audio":
             self.reading.within(part.object("input_audio"), "data", "format")
         hint = part.object(_BREAK)
@@ -192,6 +195,9 @@ class ItemReader:
         if kind not in OWN_ITEMS:
             unknown = evolve(self.reading.rows["input[] of unknown type"], reason=f"unknown item {kind!r}")
             return ServerPart(item.value, Loss(item.path("type"), unknown), where=item.where)
+        if kind == "additional_tools":
+            self.reading.within(item, *_OF_TOOLS)
+            self.reading.excluded(item, "content")
         if kind in ("additional_tools", "tool_search_output"):
             self.late_tools.extend((tool, f"{item.path('tools')}[{at}]") for at, tool in enumerate(item.list("tools")))
         return ServerPart(item.value, self.reading.loss(f"input[] {kind}", item.where), where=item.where)
@@ -221,7 +227,7 @@ def _file(part: Members) -> DocumentPart:
     name = part.text("filename")
     if part.has("file_id"):
         return DocumentPart(Stored(part.need("file_id")), name)
-    url = part.text("file_url")
+    url = part.text("file_url")  # it counts, also beside bytes
     return DocumentPart(from_url(url) if url else from_data(part.need("file_data"), name), name)
 
 

@@ -25,7 +25,7 @@ from pipeline.ledger import Ledger
 from pipeline.message import final_usage
 from pipeline.word import word
 from stages.dialects.responses.errors import failed_error
-from stages.dialects.responses.keeper import ADDED, ITEM_DONE, SPEAKING, TEXTS, WORDS, Keeper, honest, spoken, spot_of
+from stages.dialects.responses.keeper import ADDED, ITEM_DONE, TEXTS, WORDS, Keeper, honest, spoken, spot_of
 from stages.dialects.responses.kept import (
     DELTA,
     EVENTS,
@@ -104,6 +104,10 @@ class ResponsesReturner:
         self._keeper.missed = True
         self._emptied = bool(self._waiting)
 
+    def lost(self, frame: Origin | None) -> None:
+        """What else stood in a frame that was left out is recorded."""
+        self._keeper.lose(frame, [*self._new.finals.values()])
+
     def unchanged(self, frame: Origin, events: Sequence[Event]) -> Sequence[Frame]:
         """A frame goes back as it came, but for its number and place, and what it repeats."""
         said = {} if self._over or not frame.data else said_in(frame)
@@ -130,6 +134,8 @@ class ResponsesReturner:
         if not left:
             self._retold = self._retold or (kind == ITEM_DONE and not known)
             self._emptied = self._emptied or (bool(self._waiting) and self._awaits(said))
+            if not out:
+                self.lost(frame)
             return [*out, *self._announced(said, ())] if self._emptied else out
         out += self._announced(said, left)
         out += self._written(self._keeper.revived(said, left))
@@ -139,7 +145,9 @@ class ResponsesReturner:
         again = frame.number == self._parted and EVENTS.get(str(kind), ("",))[0] != DELTA
         self._parted = frame.number
         if whole or again or isinstance(left[-1], StreamError):
-            self._retold = self._retold or whole
+            if whole:
+                self._retold = True
+                self._keeper.lose(frame, ())
             return [*out, *(written for event in left for written in self._anew(event))]
         return [*out, *self._back(frame, said, self._told(said, frame.made, left))]
 
@@ -178,9 +186,7 @@ class ResponsesReturner:
         cut = self._new.cut(self._number, self._keeper.next)
         self._number += len(cut)
         out += cut
-        for kept in self._keeper.items:
-            if kept.final is None and not kept.gone and word(kept.item.get("type")) in SPEAKING:
-                out += self._written(kept.closing("incomplete"))
+        out += self._written(self._keeper.cut())
         return [*out, self._ending("failed", None, error=failed_error(error))]
 
     def idle(self) -> Sequence[Frame]:
@@ -302,7 +308,7 @@ class ResponsesReturner:
         told = response.get("output")
         told = told if isinstance(told, list) else []
         if self._keeper.missed and not any(isinstance(event, BlockStart) for event in made):
-            told = [item for item in told if not self._left_out(item)]
+            told = [item for item in told if not self._keeper.left_out(item)]
         output = self._keeper.output(told, self._new.finals, retold=self._retold)
         back = {**said, "response": {**response, **self._named, "output": output}}
         was, now = _end_of(made), _end_of(events)
@@ -315,11 +321,6 @@ class ResponsesReturner:
             back["response"]["error"] = failed_error(error)
         return back
 
-    def _left_out(self, item: Any) -> bool:
-        """Whether a message that the terminal repeats was told by frames of which none is left."""
-        said = {"item_id": item.get("id")} if isinstance(item, dict) and item.get("type") == "message" else {}
-        return bool(said and item.get("content")) and self._keeper.of(said) is None
-
     def _put(self, event: Event, said: Json, out: list[Frame]) -> bool:
         """Write an event of an item of ours; whether it is one. Its frame's other members are kept, but for where."""
         if isinstance(event, BlockStart) or not self._new.holds(getattr(event, "index", -1)):
@@ -330,7 +331,7 @@ class ResponsesReturner:
             and isinstance(item := said.get("item"), dict)
         ):
             self._new.tell(event.index, item)
-            self._keeper.unsaid(said, "its item had ended")
+            self._keeper.told_late(said)
         written = self._new.put(event, self._number, self._keeper.next)
         self._number, self._keeper.next = self._number + len(written), self._new.next_place
         if written and isinstance(event, TEXTS) and EVENTS.get(str(said.get("type")), ("",))[0] == DELTA:

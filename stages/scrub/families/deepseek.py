@@ -148,23 +148,26 @@ def _below(source: Source, place: Place, name: str) -> Generator[Found | None, N
 def _said(source: Source, place: Place, around: Fence | None) -> Generator[Found | None, None, None]:
     """Take JSON bodies that say their calls themselves, and what closes them.
 
-    Another body that makes no call is one only if the closer comes behind it; else it is the reader's.
+    Another body that makes no call, or that words stand before, is one only if the closer comes behind it; else it is
+    the reader's, with those.
     """
-    another = False
+    depth, before, another = place.limits.json_depth, Behind(), False
     while True:
-        early = Beginning(place) if place.early else None
-        read = yield from body(source, CLOSERS, place.limits.json_depth, early, openings=place.openings)
-        calls = framed([*calls_in(read, place.limits.json_depth, freeform=place.freeform)], around)
-        doubtful = another and not (early and early.opened) and all(isinstance(call, Lost) for call in calls)
+        between = [*beside(before)]
+        early = Beginning(place) if place.early and not between else None
+        read = yield from body(source, CLOSERS, depth, early, openings=place.openings)
+        calls = framed([*calls_in(read, depth, freeform=place.freeform)], around)
+        opened = early is not None and early.opened
+        doubtful = another and not opened and (before.apart or all(isinstance(call, Lost) for call in calls))
         if not doubtful:
-            yield from calls
+            yield from (*between, *calls)
         behind = yield from end(source, CLOSERS, place.openings, several=True, around=around)
         if doubtful:
-            yield from calls if behind.token else (Plain(),)
-        yield from _closed(source, behind)
+            yield from (*between, *calls) if behind.token else (Plain(),)
         if behind.token != "{":
+            yield from _closed(source, behind)
             return
-        around, another = None, True
+        around, before, another = behind.around, behind, True
 
 
 def _closed(source: Source, behind: Behind) -> Iterator[Lost]:
