@@ -371,11 +371,11 @@ class RequestOptions:
     max_tokens: int = 32_000
     """The bound for a dialect that demands one, where the client gives none."""
     most_tokens: int | None = None
-    """The largest bound that the upstream takes. A budget to think that it leaves no room is half of it, or none."""
+    """The largest bound that the upstream takes. A budget to think that it leaves no room is half of it."""
     old_max_tokens: bool = False
     """The upstream knows only the older name of the bound on the answer's tokens: no other goes up, read or not."""
     effort: str | None = None
-    """A policy's effort instead of the client's; empty: say nothing of reasoning at all. What is replaced is recorded."""
+    """A policy's effort instead of the client's; empty: say nothing of reasoning at all. It is recorded."""
     off_effort: str = "none"
     """What to ask for where no reasoning is wanted, for models that cannot do without; empty: nothing."""
     replay_reasoning: bool = False
