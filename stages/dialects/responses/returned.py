@@ -25,7 +25,7 @@ from pipeline.ledger import Ledger
 from pipeline.message import final_usage
 from pipeline.word import word
 from stages.dialects.responses.errors import failed_error
-from stages.dialects.responses.keeper import ADDED, ITEM_DONE, TEXTS, WORDS, Keeper, honest, spoken, spot_of
+from stages.dialects.responses.keeper import ADDED, ITEM_DONE, TEXTS, Keeper, honest, spoken
 from stages.dialects.responses.kept import (
     DELTA,
     EVENTS,
@@ -35,6 +35,7 @@ from stages.dialects.responses.kept import (
     output_of,
     said_in,
 )
+from stages.dialects.responses.late import anew, begins, end_of, ends, terminated
 from stages.dialects.responses.normalize import LIFE, TERMINALS
 from stages.dialects.responses.patch import ended, renamed, status_of
 from stages.dialects.responses.usage import usage_object
@@ -120,6 +121,7 @@ class ResponsesReturner:
             return out
         out += self._written(self._keeper.closing(said) if word(said.get("type")) in TERMINALS else ())
         out += self._written(self._keeper.revived(said, events))
+        out += self._written(ends(self._keeper, said))
         return [*out, *self._back(frame, said, self._told(said, events, events))]
 
     def changed(self, frame: Origin | None, events: Sequence[Event]) -> Sequence[Frame]:
@@ -137,11 +139,16 @@ class ResponsesReturner:
             if not out:
                 self.lost(frame)
             return [*out, *self._announced(said, ())] if self._emptied else out
+        if self._waiting and kind in TERMINALS and any(isinstance(event, BlockStart) for event in frame.made):
+            self._leave()  # until it speaks
         out += self._announced(said, left)
         out += self._written(self._keeper.revived(said, left))
         if kind in TERMINALS:
             return [*out, *self._last_frame(frame, said, left)]
-        whole = kind == ITEM_DONE and not known and spoken(left) != spoken(frame.made)
+        if begins(self._keeper, said, frame.made, left):
+            self._parted = frame.number
+            return [*out, *(written for event in left for written in self._anew(event))]
+        whole = kind == ITEM_DONE and self._keeper.of(said) is None and spoken(left) != spoken(frame.made)
         again = frame.number == self._parted and EVENTS.get(str(kind), ("",))[0] != DELTA
         self._parted = frame.number
         if whole or again or isinstance(left[-1], StreamError):
@@ -149,6 +156,7 @@ class ResponsesReturner:
                 self._retold = True
                 self._keeper.lose(frame, ())
             return [*out, *(written for event in left for written in self._anew(event))]
+        out += self._written(ends(self._keeper, said))
         return [*out, *self._back(frame, said, self._told(said, frame.made, left))]
 
     def another(self, frame: Origin, start: BlockStart) -> Sequence[Frame]:
@@ -160,11 +168,15 @@ class ResponsesReturner:
         part: Mapping[str, Any] | None = None
         if self._waiting and self._awaits(said):
             if self._waiting[0][1].get("type") == ADDED:
-                out = self._let_go()
+                out = self._let_go(bare=True)
             else:
                 part = self._waiting[0][1].get("part")
                 self._leave()
+        late = begins(self._keeper, said, frame.made, ())
         kept, item = self._keeper.of(said), said.get("item")
+        if kept is not None and late:
+            self._parted, self._keeper.blocks[start.index] = frame.number, kept
+            return [*out, *self._written(self._keeper.revive(kept))]
         if kept is None:
             self._new.another(start, item if isinstance(item, dict) else {"id": said.get("item_id")}, {})
         elif kept.ended or kept.gone:
@@ -221,23 +233,28 @@ class ResponsesReturner:
             if mine or said.get("type") in (ADDED, *TERMINALS):
                 self._leave()
             return []
-        return self._let_go()
+        if mine and self._changed and self._waiting[0][1].get("type") != ADDED:
+            self._leave()  # it is announced before it speaks
+            return []
+        return self._let_go(bare=mine and self._changed)
 
     def _leave(self) -> None:
         """What waits is told nowhere."""
         waiting, self._waiting, self._emptied = self._waiting, [], False
         self._keeper.leave(waiting[0][1])
-        for _, said, _ in waiting[1:]:
+        for _, said, _ in waiting[waiting[0][1].get("type") == ADDED :]:
             self._keeper.told(said, (), ())
 
-    def _let_go(self) -> list[Frame]:
-        """What waits is told."""
+    def _let_go(self, *, bare: bool) -> list[Frame]:
+        """What waits is told; `bare`: without the text that it may have, which was changed."""
         waiting, self._waiting, self._emptied = self._waiting, [], False
-        return [
-            written
-            for frame, told, made in waiting
-            for written in self._back(frame, told, self._told(told, made, made))
-        ]
+        out: list[Frame] = []
+        for frame, told, made in waiting:
+            said = told
+            if bare and isinstance(item := told.get("item"), dict) and item.get("content"):
+                said = {**told, "item": {**item, "content": []}}
+            out += self._back(frame, told, self._told(said, made, made))
+        return out
 
     def _change(self) -> None:
         """Something is changed: from here on frames are numbered anew."""
@@ -292,8 +309,9 @@ class ResponsesReturner:
         made = {id(event) for event in frame.made if isinstance(event, (BlockStart, BlockStop, *TEXTS))}
         if made != {id(event) for event in content}:
             self._retold = True
+            terminated(self._keeper, said, frame.made)
             out = [written for event in content for written in self._anew(event)]
-        self._end = next((event for event in left if isinstance(event, MessageDelta)), self._end)
+        self._end = end_of(left) or self._end
         if not isinstance(left[-1], MessageStop | StreamError):
             return out
         self._over = True
@@ -311,7 +329,7 @@ class ResponsesReturner:
             told = [item for item in told if not self._keeper.left_out(item)]
         output = self._keeper.output(told, self._new.finals, retold=self._retold)
         back = {**said, "response": {**response, **self._named, "output": output}}
-        was, now = _end_of(made), _end_of(events)
+        was, now = end_of(made), end_of(events)
         if now is not None and was is not None:
             end = ended(response, was, now)
             back["response"] |= end
@@ -342,6 +360,8 @@ class ResponsesReturner:
     def _anew(self, event: Event) -> Sequence[Frame]:
         """An event that no frame made."""
         out: list[Frame] = []
+        if isinstance(event, BlockStart) and (kept := self._keeper.blocks.get(event.index)) is not None:
+            return self._written(self._keeper.revive(kept))
         if isinstance(event, MessageStart | BlockStart):
             self._keeper.moved = self._keeper.moved or isinstance(event, BlockStart)
             out += self._new.put(event, self._number, self._keeper.next)
@@ -364,24 +384,9 @@ class ResponsesReturner:
             said = said_in(event.frame)
             out += self._back(event.frame, said, said)
         elif not self._put(event, {}, out):
-            self._kept_anew(event, out)
+            kept = self._keeper.blocks.get(getattr(event, "index", -1))
+            out += self._written(anew(kept, event, self.ledger))
         return out
-
-    def _kept_anew(self, event: Event, out: list[Frame]) -> None:
-        """An event that no frame made, of an item of the server's."""
-        kept = self._keeper.blocks.get(getattr(event, "index", -1))
-        if kept is None or kept.final is not None or kept.gone:
-            self.ledger.record("ResponsesReturner", type(event).__name__, "dropped", "its block is not open")
-        elif isinstance(event, BlockStop):
-            out += self._written(kept.closing("completed" if event.complete else "incomplete"))
-        elif isinstance(event, TEXTS):
-            said = spot_of(kept, event)
-            text = kept.text_of(said, WORDS[type(event)] if kept.words is None else kept.words)
-            text.pieces.append(event.text)
-            text.changed = True
-            out.append(self._write(f"{text.words.event}.delta", {**said, "delta": event.text, **text.words.beside}))
-        else:
-            self.ledger.record("ResponsesReturner", type(event).__name__, "dropped", "Responses cannot show it here")
 
     def _written(self, told: Iterable[tuple[str, Json]]) -> list[Frame]:
         return [self._write(kind, members) for kind, members in told]
@@ -393,7 +398,3 @@ class ResponsesReturner:
         usage = {} if counts is None else {"usage": usage_object(counts)}
         told = {**(self._response or {}), "status": status, "output": output_of([*output.items()]), **usage, **members}
         return self._write(f"response.{status}", {"response": told})
-
-
-def _end_of(events: Iterable[Event]) -> MessageDelta | None:
-    return next((event for event in events if isinstance(event, MessageDelta)), None)
