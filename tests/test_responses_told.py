@@ -167,3 +167,35 @@ def test_a_text_that_stands_in_the_announcement_is_told_once() -> None:
         said, _ = client(items)
         check_law("responses", sse(*said))
         check_told_once(said)
+
+
+@pytest.mark.parametrize("first", STEPS)
+def test_a_refusal_behind_a_call_has_a_message_of_its_own(first: str) -> None:
+    items = server([TEXTS["behind"]], first, added=True, part=first in ("deltas", "text.done"))
+    no: Json = {"type": "refusal", "refusal": "no"}
+    for one in items:
+        for item in (one.get("item"), *one.get("response", {}).get("output", ())):
+            if item and item["content"] and no not in item["content"]:
+                item["content"].append(no)
+    if first != "terminal":
+        where = {"item_id": "m0", "output_index": 0, "content_index": 1}
+        told_ = [
+            {"type": "response.content_part.added", "part": {**no, "refusal": ""}},
+            {"type": "response.refusal.delta", "delta": "n"},
+            {"type": "response.refusal.delta", "delta": "o"},
+            {"type": "response.refusal.done", "refusal": "no"},
+            {"type": "response.content_part.done", "part": no},
+        ]
+        at = next(at for at, one in enumerate(items) if one["type"] == "response.output_item.done")
+        items[at:at] = [{**one, **where} for one in told_] if first == "deltas" else []
+    items = [{**one, "sequence_number": at} for at, one in enumerate(items)]
+    members: Any = {"facts": RequestFacts(tools={"f": {}}), "options": AnswerOptions(recover="prompt")}
+    out, outcome = returned("responses", [sse(*items)], **members)
+    said = payloads(out)
+    check_law("responses", out)
+    content = [item.get("content", item["type"]) for item in said[-1]["response"]["output"]]
+    assert [
+        parts if isinstance(parts, str) else [part.get("text", part.get("refusal")) for part in parts]
+        for parts in content
+    ] == [["a "], "function_call", ["no"]]
+    assert not [entry for entry in outcome.ledger if "text" in entry.path]

@@ -1,13 +1,15 @@
 """What a Responses server tells of a message by its end alone, and what was changed: it is told anew, as deltas."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from pipeline.events import BlockStart, BlockStop, Event, MessageDelta
+from pipeline.events import BlockStart, BlockStop, Event, MessageDelta, StreamError
 from pipeline.ledger import Ledger
+from stages.dialects.responses.errors import failed_error
 from stages.dialects.responses.keeper import ITEM_DONE, ITEMS, TEXTS, WORDS, Keeper, spoken
 from stages.dialects.responses.kept import DONE, EVENTS, OF_PARTS, PART_DONE, PLACES, STAGE, Kept, Text, unknown_in
 from stages.dialects.responses.lost import LOST, parts_in
+from stages.dialects.responses.patch import ended
 from stages.dialects.responses.written import OUTPUT_TEXT, REFUSAL, Json
 
 OF_MESSAGES = (OUTPUT_TEXT, REFUSAL)
@@ -73,6 +75,8 @@ def ends(keeper: Keeper, said: Json) -> Iterator[tuple[str, Json]]:
 
 def anew(kept: Kept | None, event: Event, ledger: Ledger) -> Iterator[tuple[str, Json]]:
     """An event that no frame made, of an item of the server's."""
+    if kept is not None and kept.final is not None and isinstance(event, BlockStop):
+        return
     if kept is None or kept.final is not None or kept.gone:
         ledger.record(STAGE, type(event).__name__, "dropped", "its block is not open")
     elif isinstance(event, BlockStop):
@@ -96,6 +100,36 @@ def anew(kept: Kept | None, event: Event, ledger: Ledger) -> Iterator[tuple[str,
 def end_of(events: Iterable[Event]) -> MessageDelta | None:
     """What tells how the message ended, if one of the events does."""
     return next((event for event in events if isinstance(event, MessageDelta)), None)
+
+
+def restated_end(
+    keeper: Keeper,
+    new: Mapping[int, Json],
+    named: Json,
+    said: Json,
+    made: Sequence[Event],
+    events: Sequence[Event],
+    *,
+    retold: bool,
+) -> Json:
+    """The terminal, restated. `new`: the items of ours; `named`: what was changed of the response's names; `retold`:
+    what only the terminal would tell was told before it."""
+    if not isinstance(response := said.get("response"), dict):
+        return said
+    told = response.get("output")
+    told = told if isinstance(told, list) else []
+    if keeper.missed and not any(isinstance(event, BlockStart) for event in made):
+        told = [item for item in told if not keeper.left_out(item)]
+    back = {**said, "response": {**response, **named, "output": keeper.output(told, new, retold=retold)}}
+    was, now = end_of(made), end_of(events)
+    if now is not None and was is not None:
+        end = ended(response, was, now)
+        back["response"] |= end
+        back["type"] = f"response.{end['status']}" if "status" in end else said["type"]
+    error = events[-1]
+    if isinstance(error, StreamError) and not any(error is one for one in made):
+        back["response"]["error"] = failed_error(error)
+    return back
 
 
 def _part(kept: Kept, text: Text, where: Json) -> Iterator[tuple[str, Json]]:

@@ -19,6 +19,7 @@ from pipeline.events import (
     Ping,
     StopReason,
     StreamError,
+    TextBlock,
 )
 from pipeline.jsontext import dumps
 from pipeline.ledger import Ledger
@@ -35,9 +36,9 @@ from stages.dialects.responses.kept import (
     output_of,
     said_in,
 )
-from stages.dialects.responses.late import anew, begins, end_of, ends, terminated
+from stages.dialects.responses.late import anew, begins, end_of, ends, restated_end, terminated
 from stages.dialects.responses.normalize import LIFE, TERMINALS
-from stages.dialects.responses.patch import ended, renamed, status_of
+from stages.dialects.responses.patch import renamed, status_of
 from stages.dialects.responses.usage import usage_object
 from stages.dialects.responses.written import OUTPUT_TEXT, Json
 
@@ -115,6 +116,8 @@ class ResponsesReturner:
         self._over = self._over or isinstance(events[-1], MessageStop | StreamError)
         if not said:
             return (frame,)
+        if self._changed and self._behind(said, events):
+            return self.changed(frame, events)
         out = self._announced(said, events)
         if self._waits(said):
             self._waiting.append((frame, said, events))
@@ -131,6 +134,7 @@ class ResponsesReturner:
         if frame is None or not said:
             return [written for event in events for written in self._anew(event)]
         out: list[Frame] = []
+        self._behind(said, events)
         left = [event for event in honest(frame.made, events, self.ledger) if not self._put(event, said, out)]
         kind, known = said.get("type"), self._keeper.of(said) is not None
         if not left:
@@ -188,6 +192,16 @@ class ResponsesReturner:
             return out
         self._keeper.moved = True
         return out
+
+    def _behind(self, said: Json, events: Sequence[Event]) -> bool:
+        """Whether events are of an item of ours: a message that was ended, and speaks on in a block that begins, does
+        so in one of its own."""
+        kept = self._keeper.of(said)
+        for event in events if kept is not None and kept.ended and kept.words is None else ():
+            if kept is not None and isinstance(event, BlockStart) and isinstance(event.block, TextBlock):
+                self._new.another(event, {**kept.item, "id": None}, {})
+                kept.moved = self._keeper.moved = True
+        return any(self._new.holds(getattr(event, "index", -1)) for event in events)
 
     def failed(self, error: StreamError) -> Sequence[Frame]:
         """What is open ends, but for a call: that one was cut, and a client would run it. Then the response failed."""
@@ -289,7 +303,9 @@ class ResponsesReturner:
         if kind in LIFE:
             return self._life(said, made, events)
         if kind in TERMINALS:
-            return self._terminal(said, made, events) if self._changed else said
+            if not self._changed:
+                return said
+            return restated_end(self._keeper, self._new.finals, self._named, said, made, events, retold=self._retold)
         return self._keeper.told(said, made, events)
 
     def _life(self, said: Json, made: Sequence[Event], events: Sequence[Event]) -> Json:
@@ -319,30 +335,12 @@ class ResponsesReturner:
         ended = [*([] if self._end is None else [self._end]), left[-1]]
         return [*out, *self._back(frame, said, self._told(said, frame.made, ended))]
 
-    def _terminal(self, said: Json, made: Sequence[Event], events: Sequence[Event]) -> Json:
-        """The terminal, restated."""
-        if not isinstance(response := said.get("response"), dict):
-            return said
-        told = response.get("output")
-        told = told if isinstance(told, list) else []
-        if self._keeper.missed and not any(isinstance(event, BlockStart) for event in made):
-            told = [item for item in told if not self._keeper.left_out(item)]
-        output = self._keeper.output(told, self._new.finals, retold=self._retold)
-        back = {**said, "response": {**response, **self._named, "output": output}}
-        was, now = end_of(made), end_of(events)
-        if now is not None and was is not None:
-            end = ended(response, was, now)
-            back["response"] |= end
-            back["type"] = f"response.{end['status']}" if "status" in end else said["type"]
-        error = events[-1]
-        if isinstance(error, StreamError) and not any(error is one for one in made):
-            back["response"]["error"] = failed_error(error)
-        return back
-
     def _put(self, event: Event, said: Json, out: list[Frame]) -> bool:
         """Write an event of an item of ours; whether it is one. Its frame's other members are kept, but for where."""
-        if isinstance(event, BlockStart) or not self._new.holds(getattr(event, "index", -1)):
+        if not self._new.holds(getattr(event, "index", -1)):
             return False
+        if isinstance(event, BlockStart):
+            return True
         if (
             said.get("type") == ITEM_DONE
             and isinstance(event, BlockStop)
@@ -361,6 +359,8 @@ class ResponsesReturner:
         """An event that no frame made."""
         out: list[Frame] = []
         if isinstance(event, BlockStart) and (kept := self._keeper.blocks.get(event.index)) is not None:
+            if kept.ended:
+                self._new.another(event, {**kept.item, "id": None}, {})
             return self._written(self._keeper.revive(kept))
         if isinstance(event, MessageStart | BlockStart):
             self._keeper.moved = self._keeper.moved or isinstance(event, BlockStart)
