@@ -55,8 +55,8 @@ from stages.dialects.chat.usage import usage_object, usage_of
 MOST: Final = 100
 """So many frames wait for the terminal behind the finish."""
 
-OLDER: Final = finish_word(StopReason.TOOL_USE, older=True)
-"""The finish of a call in the deprecated words."""
+OLDER, NEWER = finish_word(StopReason.TOOL_USE, older=True), finish_word(StopReason.TOOL_USE)
+"""The finish of a call in the deprecated words, and in the others."""
 
 FINISHES: Final = re.compile(rb'"finish_reason"\s*:\s*"')
 """A frame that may tell the finish."""
@@ -167,13 +167,11 @@ class ChatReturner:
         return frame if {**said, **patch} == said else _frame({**said, **patch})
 
     def _held(self, back: Frame, spot: Spot | None, *, counts: bool = False) -> Sequence[Frame]:
-        """A frame that tells the finish, or comes behind it, waits; so do counts, if what told the finish was left
-        out. More content behind a finish that was changed comes before it."""
+        """A frame that tells the finish, or comes behind it, waits; so do counts, if the finish was left out."""
         if spot is not None and spot.finish:
-            if self._mixed and spot.finish == OLDER:
-                back = _frame(
-                    {**said_in(back), **spot.holding(spot.delta, finish_reason=finish_word(StopReason.TOOL_USE))}
-                )
+            said = said_in(back)
+            if self._mixed and spot.finish == OLDER and (now := spot_of(said)) is not None:
+                back = _frame({**said, **now.holding(now.delta, finish_reason=NEWER)})
             self._told.insert(len(self._told) if self._finished else 0, back)
             self._finished = True
         elif self._changed and spot is not None and any(value for name, value in spot.delta.items() if name != "role"):
