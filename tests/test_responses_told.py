@@ -179,7 +179,7 @@ def test_a_refusal_behind_a_call_has_a_message_of_its_own(first: str) -> None:
                 item["content"].append(no)
     if first != "terminal":
         where = {"item_id": "m0", "output_index": 0, "content_index": 1}
-        told_ = [
+        told_: list[Json] = [
             {"type": "response.content_part.added", "part": {**no, "refusal": ""}},
             {"type": "response.refusal.delta", "delta": "n"},
             {"type": "response.refusal.delta", "delta": "o"},
