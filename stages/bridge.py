@@ -21,7 +21,18 @@ from pipeline.events import (
 from pipeline.jsontext import dumps
 from pipeline.ledger import Ledger
 from pipeline.limits import DEFAULT_LIMITS, Limits
-from pipeline.message import Content, Message, Reasoning, Refusal, ServerItem, Text, ToolUse, assemble, disassemble
+from pipeline.message import (
+    Content,
+    Message,
+    Reasoning,
+    Refusal,
+    ServerItem,
+    Text,
+    ToolUse,
+    assemble,
+    disassemble,
+    tells_input,
+)
 from pipeline.stage import Stage
 
 NOTHING: Final = ("", "null")
@@ -46,19 +57,26 @@ class Unroller:
     encoder: Callable[[], Stage[Event, Frame]]
     framing: Callable[[Sequence[Frame]], Sequence[bytes]]
     ledger: Ledger
+    estimate: Usage | None = None
+    """Our own count of the request's tokens, which a stream may have to begin with."""
 
     def __call__(self, body: bytes, message: Message) -> Sequence[Event]:
         events, error = self._read(self.unroll(body)), message.error
         told = assemble(events)
         alike = _gist(told, error) == _gist(message, error) and (told.error is None or error is not None)
         if not alike:
-            events = self._read(self.encoder().receive([*disassemble(message)]))
+            events = self._read(self.encoder().receive([*disassemble(message, self.estimate)]))
             told = assemble(events)
         if error is not None and not _is_said(error, told.error):
             alike = False
             events = [*(event for event in events if not isinstance(event, ENDS)), error]
         if not alike:
             self.ledger.record("Unroller", "body", "rewritten", "it is told in a form that no stream has")
+        if message.usage is None or not tells_input(message.usage):
+            for event in events:
+                if isinstance(event, MessageStart | MessageDelta):
+                    begun = isinstance(event, MessageStart) and self.estimate is not None
+                    event.usage = self.estimate if begun else message.usage  # type: ignore[misc]  # it was made just now
         return events
 
     def _read(self, frames: Sequence[Frame]) -> list[Event]:
@@ -148,29 +166,22 @@ class StreamGatherer(Stage[Event, Event]):
 
     def _gathered(self) -> Sequence[Event]:
         frames = [*self._frames]
-        message = self._assembled(self._given_up())
+        message = assemble(self._given_up(), self.estimate)
         body = dumps(self.roll(frames, self.ledger))
         told = self._told(body)
         if told is None:
             self.ledger.record("StreamGatherer", "body", "rewritten", "it is told in a form that no whole answer has")
-            return [*disassemble(message)]
+            return [*disassemble(message, self.estimate)]
         content = in_order_of(told.content, [*map(self._with_arguments, message.content)])
         content = tuple(map(_with_all, content, told.content)) if len(content) == len(told.content) else content
         if [*map(_known_by, content)] != [*map(_known_by, message.content)]:
             self.ledger.record("StreamGatherer", "content", "reordered", "a whole answer has its own order")
-        made = [*disassemble(told)]
-        events = [*disassemble(evolve(message, id=told.id, model=told.model, content=content))]
+        made = [*disassemble(told, self.estimate)]
+        events = [*disassemble(evolve(message, id=told.id, model=told.model, content=content), self.estimate)]
         origin = Origin(body, raw=body, made=tuple(made))
         for event in events:
             event.origin = origin  # type: ignore[misc]  # it was made just now, and nobody has seen it
         return events
-
-    def _assembled(self, events: Sequence[Event]) -> Message:
-        """What a stream said. Counts that are ours say nothing beside the upstream's."""
-        message = assemble(events)
-        first = next((event.usage for event in events if isinstance(event, MessageStart)), None)
-        counts = [event.usage for event in events if isinstance(event, MessageDelta) and event.usage is not None]
-        return evolve(message, usage=counts[-1]) if counts and first is self.estimate else message
 
     def _with_arguments(self, content: Content) -> Content:
         """A call whose arguments are nothing has an empty object of them."""
