@@ -3,7 +3,7 @@
 import secrets
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from itertools import islice
+from itertools import count, islice
 from typing import Any, Final
 
 from pipeline.dialect import RequestFacts
@@ -55,7 +55,7 @@ def unroll(body: bytes, *, facts: RequestFacts, ledger: Ledger, clock: Callable[
     beside = {name: value for name, value in said.items() if name not in ("choices", "usage")}
     whose = {name: beside.pop(name) for name in WHOSE if name in beside}
     whose = _named({**whose, "object": "chat.completion.chunk"}, facts.model, clock)
-    choices = [choice for choice in _list(said.get("choices")) if isinstance(choice, dict)]
+    choices = _placed(_list(said.get("choices")), ledger)
     choices.sort(key=lambda choice: choice.get("index") not in FIRST_CHOICE)  # clients want it first
     error = error_in(said)
     if error is None and choices and (error := error_beside(choices[0])) is not None:
@@ -80,6 +80,25 @@ def _named(said: Json, model: str, clock: Callable[[], float]) -> Json:
     named = {name: said[name] for name in ("id", "model") if isinstance(said.get(name), str) and said[name]}
     time_ = int(created) if created.isdecimal() and len(created) < LONG else int(clock())
     return {**said, "id": completion_id(""), "model": model, **named, "created": time_}
+
+
+def _placed(told: list[Any], ledger: Ledger) -> list[Json]:
+    """The choices of an answer, each in a place of its own. One that is no object is none; the first must be there."""
+    choices = [choice for choice in told if isinstance(choice, dict)]
+    if len(choices) < len(told):
+        ledger.record(STAGE, "choices[]", "dropped", "no object")
+        choices = choices or [{}]
+    taken: set[int] = set()
+    free = count()
+    for at, choice in enumerate(choices):
+        place = choice.get("index")
+        if not isinstance(place, int) or isinstance(place, bool) or place in taken:
+            place = next(place for place in free if place not in taken)
+            if place or choice.get("index") not in FIRST_CHOICE:
+                ledger.record(STAGE, "choices[].index", "mended", "it was another's, or none")
+            choices[at] = {**choice, "index": place}
+        taken.add(place)
+    return choices
 
 
 def _chunks(choice: Json, ledger: Ledger, *, failed: bool) -> Iterator[Json]:

@@ -5,13 +5,13 @@ from typing import Any, Final
 
 from attrs import define, field
 
-from pipeline.events import AnnotationDelta, Event, Frame
+from pipeline.events import AnnotationDelta, Event, Frame, Usage
 from pipeline.ledger import Ledger
 from pipeline.logprobs import scores_in
 from pipeline.unread import Unread, says
 from stages.dialects.chat.content import PLAIN
 from stages.dialects.chat.patch import Json, said_in, spot_of
-from stages.dialects.chat.usage import COUNTS
+from stages.dialects.chat.usage import COUNTS, usage_of
 from stages.dialects.chat.within import note_delta
 
 STAGE: Final = "ChatReturner"
@@ -58,6 +58,14 @@ class LostChunks:
         for name in self._once.keys() & chunk.keys():
             if says(chunk[name]):
                 del self._once[name]
+
+    def counts(self, usage: Usage) -> Json | None:
+        """What a chunk that is lost told of these counts; it is told again."""
+        told = self._once.get("usage")
+        if not isinstance(told, dict) or usage_of(told) != usage:
+            return None
+        del self._once["usage"]
+        return told
 
     def end(self) -> None:
         """Nothing is said again."""

@@ -187,17 +187,27 @@ def entries_in(delta: Mapping[str, Any]) -> list[Json]:
 
 
 def entries_with(
-    delta: Json, made: Sequence[Event], events: Sequence[Event], places: Mapping[int, int], kind_of: KindOf
+    delta: Json,
+    made: Sequence[Event],
+    events: Sequence[Event],
+    places: Mapping[int, int],
+    kind_of: KindOf,
+    *,
+    mixed: bool = False,
 ) -> None:
-    """Write what is left of calls into a delta, each under its number."""
+    """Write what is left of calls into a delta, each under its number. `mixed`: a call in the deprecated words is told
+    in the others, since another call was."""
     legacy, entries = delta.get("function_call"), entries_in(delta)
     before, now = _by_block(made), _by_block(events)
-    if len(before) == len(entries):
+    if mixed and isinstance(legacy, dict) and "tool_calls" not in delta:
+        delta.pop("function_call")
+        new = [made_ for block, told in now.items() for made_ in _anew(told, places.get(block, 0), kind_of)]
+    elif len(before) == len(entries):
         left = [(entry, block) for entry, block in zip(entries, before, strict=True) if block in now]
         new = [patched_entry(entry, before[block], now[block], places.get(block)) for entry, block in left]
     else:
         new = [made_ for block, told in now.items() for made_ in _anew(told, places.get(block, 0), kind_of)]
-    if isinstance(legacy, dict) and "tool_calls" not in delta:
+    if "function_call" in delta and isinstance(legacy, dict) and "tool_calls" not in delta:
         delta.pop("function_call")
         delta.update(*({"function_call": entry["function"]} for entry in new[:1]))
         return

@@ -23,6 +23,7 @@ from pipeline.events import (
     Ping,
     ReasoningDelta,
     RefusalDelta,
+    StopReason,
     StreamError,
     TextDelta,
     ToolUseBlock,
@@ -53,6 +54,9 @@ from stages.dialects.chat.usage import usage_object, usage_of
 
 MOST: Final = 100
 """So many frames wait for the terminal behind the finish."""
+
+OLDER, NEWER = finish_word(StopReason.TOOL_USE, older=True), finish_word(StopReason.TOOL_USE)
+"""The finish of a call in the deprecated words, and in the others."""
 
 FINISHES: Final = re.compile(rb'"finish_reason"\s*:\s*"')
 """A frame that may tell the finish."""
@@ -105,6 +109,10 @@ class ChatReturner:
     """The last frame of which a part was written, and with it what stands beside its first choice."""
     _over: bool = field(init=False, default=False)
     """The terminal has come."""
+    _older: bool = field(init=False, default=False)
+    """A call of the server's was told in the deprecated words."""
+    _mixed: bool = field(init=False, default=False)
+    """A call of ours was told in the others: so are the server's."""
     _lost: LostChunks = field(init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -144,7 +152,7 @@ class ChatReturner:
         if _counts_alone(said) and not self.facts.include_usage:
             return ()
         spot = spot_of(said)
-        return self._held(self._back(frame, said, spot, events), spot)
+        return self._held(self._back(frame, said, spot, events), spot, counts=_counts_alone(said))
 
     def _back(self, frame: Origin, said: Json, spot: Spot | None, events: Sequence[Event]) -> Frame:
         """The frame as it goes back."""
@@ -154,17 +162,24 @@ class ChatReturner:
         patch = {name: value for name, value in self._named.items() if name in said}
         if spot is not None and calling and self._moved:
             delta = dict(spot.delta)
-            entries_with(delta, events, events, self._places, self._kind)
+            entries_with(delta, events, events, self._places, self._kind, mixed=self._mixed)
             patch |= spot.holding(delta)
         return frame if {**said, **patch} == said else _frame({**said, **patch})
 
-    def _held(self, back: Frame, spot: Spot | None) -> Sequence[Frame]:
-        """A frame that tells the finish, or comes behind it, waits."""
+    def _held(self, back: Frame, spot: Spot | None, *, counts: bool = False) -> Sequence[Frame]:
+        """A frame that tells the finish, or comes behind it, waits; so do counts, if the finish was left out."""
         if spot is not None and spot.finish:
+            said = said_in(back)
+            if self._mixed and spot.finish == OLDER and (now := spot_of(said)) is not None:
+                back = _frame({**said, **now.holding(now.delta, finish_reason=NEWER)})
+            self._told.insert(len(self._told) if self._finished else 0, back)
             self._finished = True
-        elif not self._told:
+        elif self._changed and spot is not None and any(value for name, value in spot.delta.items() if name != "role"):
+            return [*self._room(), back]
+        elif self._finished or (counts and self._changed):
+            self._told.append(back)
+        else:
             return (back,)
-        self._told.append(back)
         return () if len(self._told) < MOST else self._end()
 
     def changed(self, frame: Origin | None, events: Sequence[Event]) -> Sequence[Frame]:
@@ -211,9 +226,9 @@ class ChatReturner:
             elif not spot.finish:
                 out.append(frame)
             else:
-                beside = {name: value for name, value in said.items() if name != "usage"}
-                out.append(_frame({**beside, **spot.holding(spot.delta, finish_reason=None)}))
-                self._told.append(_frame({**said, **spot.holding({})}))
+                began, ended = _split(said, spot)
+                out.append(began)
+                self._told.append(ended)
         return out
 
     def _begin(self, spot: Spot, events: Sequence[Event]) -> None:
@@ -225,6 +240,7 @@ class ChatReturner:
             place = places.get(index)
             self._places[index] = self._next if self._moved or place is None else place
             self._next = max(self._next, self._places[index] + 1)
+            self._older = self._older or ("function_call" in spot.delta and not self._mixed)
 
     def _patched(self, frame: Origin, said: Json, spot: Spot, events: Sequence[Event]) -> Sequence[Frame]:
         """The frame with what was changed in it; if that is nothing, the frame."""
@@ -239,14 +255,17 @@ class ChatReturner:
         if any(isinstance(event, CALLED) for event in frame.made):
             self._begin(spot, events)
             if self._moved or not _same(frame.made, events):
-                entries_with(delta, frame.made, events, self._places, self._kind)
+                entries_with(delta, frame.made, events, self._places, self._kind, mixed=self._mixed)
         renamed = {name: value for name, value in self._named.items() if name in said}
         if delta == spot.delta and not renamed:
             return self._held(frame, spot)
         self._changed = True
-        return self._held(
-            _frame({**said, **renamed, **spot.holding(delta, **spot.silence(respoken, self.ledger))}), spot
-        )
+        back = {**said, **renamed, **spot.holding(delta, **spot.silence(respoken, self.ledger))}
+        new = spot_of(back)
+        if not (spot.finish and new is not None and isinstance(first, MessageStart)):
+            return self._held(_frame(back), spot)
+        began, ended = _split(back, new)  # what comes behind it is put in between
+        return [began, *self._held(ended, spot)]
 
     def _anew(self, event: Event, frame: Origin | None) -> Sequence[Frame]:
         """An event that no frame made, or that is not to be told by its frame."""
@@ -296,7 +315,7 @@ class ChatReturner:
                     self._told[at] = _frame({**said, **spot.holding(spot.delta, finish_reason=finish)})
         if not self._finished:
             self._finished = self._changed = True
-            self._told.append(self._chunk({}, finish))
+            self._told.insert(0, self._chunk({}, finish))
             was = None
         if event.usage is not None and (was is None or was.usage != event.usage):
             self._count(event)
@@ -313,7 +332,8 @@ class ChatReturner:
                     self._told[at] = _frame({**said, "usage": usage})
                 return
         if self._changed and self.facts.include_usage:
-            self._told.append(_frame({**self._whose(), "choices": [], "usage": usage_object(event.usage)}))
+            usage = self._lost.counts(event.usage) or usage_object(event.usage)
+            self._told.append(_frame({**self._whose(), "choices": [], "usage": usage}))
 
     def _delta(self, event: Event) -> Json | None:
         """What is written for it; None if that is nothing."""
@@ -323,13 +343,14 @@ class ChatReturner:
             return None if scores_in(event.annotation) else {"annotations": [event.annotation]}
         if isinstance(event, BlockStart) and isinstance(event.block, ToolUseBlock):
             self._moved = True
-            if self.facts.one_call and self._next:
+            if self._next and (self.facts.one_call or self._older):
                 self.ledger.record("ChatReturner", "tool use", "dropped", ONE_CALL)
                 return None
             place, self._next = self._next, self._next + 1
             kind = self._kind(event.block)
             call = self._new[event.index] = NewCall(place, event.block.kind, kind, self.facts.one_call)
             self._places[event.index] = place
+            self._mixed = not self.facts.one_call
             return call.begin(event.block)
         if isinstance(event, ArgumentsDelta) and (place_ := self._places.get(event.index)) is not None:
             return self._new.get(event.index, NewCall(place_)).say(event.text)
@@ -362,6 +383,12 @@ def _same(made: Sequence[Event], events: Sequence[Event]) -> bool:
     """Whether what is told of calls is the same."""
     one, other = ([event for event in some if isinstance(event, CALLED)] for some in (made, events))
     return one == other
+
+
+def _split(said: Json, spot: Spot) -> tuple[Frame, Frame]:
+    """A chunk that tells the finish, and content before it, as two."""
+    beside = {name: value for name, value in said.items() if name != "usage"}
+    return _frame({**beside, **spot.holding(spot.delta, finish_reason=None)}), _frame({**said, **spot.holding({})})
 
 
 def _counts_alone(said: Json) -> bool:

@@ -77,6 +77,8 @@ class MessagesReturner:
     """The open blocks, and whether each is a call."""
     _told: list[Frame] = field(init=False, factory=list)
     """What was told of the end, and what came behind it."""
+    _called: bool = field(init=False, default=False)
+    """A call of ours was told whole."""
     _over: bool = field(init=False, default=False)
     """The terminal has come."""
     _parted: int = field(init=False, default=-1)
@@ -107,7 +109,7 @@ class MessagesReturner:
         """A frame goes back as it came, but for its index."""
         if isinstance(events[-1], MessageStop | StreamError):
             self._over = True
-            return [*self._end(), frame]
+            return [*(self._end() if isinstance(events[-1], MessageStop) else self._broken()), frame]
         if self._over or (not (self._moved or self._told) and PLACED.isdisjoint(map(type, events))):
             return (frame,)
         said = said_in(frame)
@@ -154,7 +156,7 @@ class MessagesReturner:
     def failed(self, error: StreamError) -> Sequence[Frame]:
         """What is open is closed, but for a call: that one was cut, and a client would run it."""
         closing = [framed({"type": STOP, "index": place}) for place, is_call in self._open.items() if not is_call]
-        return [*self._end(), *closing, Frame(dumps(error_body(error)), b"error")]
+        return [*self._broken(), *closing, Frame(dumps(error_body(error)), b"error")]
 
     def idle(self) -> Sequence[Frame]:
         """A ping."""
@@ -163,6 +165,11 @@ class MessagesReturner:
     def _end(self) -> list[Frame]:
         told, self._told = self._told, []
         return [*told]
+
+    def _broken(self) -> list[Frame]:
+        """The same before an error: nothing else says then that a call of ours was told."""
+        told = self._end()
+        return [_ending(frame, "tool_use", of=("end_turn",)) for frame in told] if self._called else told
 
     def _begin(self, index: Any, said: dict[str, Any], events: Sequence[Event]) -> int | None:
         """A block of the server's begins; where."""
@@ -234,7 +241,9 @@ class MessagesReturner:
         said = said_in(told[at]) if at < len(told) else {"type": TOLD}
         delta = {**object_of(said.get("delta")), **anew["delta"]}
         usage = {**object_of(said.get("usage")), **(anew["usage"] if ended.usage and counted else {})}
-        return [*told[:at], framed({**said, "delta": delta, "usage": usage or anew["usage"]}), *told[at + 1 :]]
+        last = framed({**said, "delta": delta, "usage": usage or anew["usage"]})
+        before = [_ending(frame, anew["delta"]["stop_reason"]) for frame in told[:at]]
+        return [*before, last, *told[at + 1 :]]
 
     def _place(self, event: Event) -> int | None:
         """Where the block of an event stands, if it is open."""
@@ -260,7 +269,7 @@ class MessagesReturner:
             self.ledger.record(STAGE, type(event).__name__, "dropped", "its block is not open")
             return ()
         if isinstance(event, BlockStop):
-            del self._open[place]
+            self._called = self._open.pop(place) or self._called
             return (framed({"type": STOP, "index": place}),)
         delta = _delta(event)
         if delta is None:
@@ -277,6 +286,16 @@ class MessagesReturner:
         self._known[event.index] = place
         self._open[place] = isinstance(event.block, ToolUseBlock)
         return (framed({"type": START, "index": place, "content_block": content}),)
+
+
+def _ending(frame: Frame, reason: str, of: Sequence[str] = ()) -> Frame:
+    """What was told of the end, with another reason for it, if it had one; `of`: one of these."""
+    said = said_in(frame)
+    delta = object_of(said.get("delta"))
+    told = delta.get("stop_reason")
+    if said.get("type") != TOLD or not isinstance(told, str) or told == reason or (of and told not in of):
+        return frame
+    return framed({**said, "delta": {**delta, "stop_reason": reason}})
 
 
 def _delta(event: Event) -> dict[str, Any] | None:

@@ -194,20 +194,23 @@ class Keeper:
     def leave(self, said: Json) -> None:
         """The item that an event announces is told nowhere."""
         self.unsaid(said, GONE)
-        self._leave(self._keep(said, _object(said.get("item")) or {"id": said.get("item_id")}, ()))
+        self._leave(
+            self._keep(said, _object(said.get("item")) or {"id": said.get("item_id"), **ITEMS[OUTPUT_TEXT.type]}, ())
+        )
 
     def _leave(self, kept: Kept) -> None:
         """It is told nowhere: what comes behind it moves up."""
         kept.gone = self.moved = True
         self.next = min(self.next, kept.place)
 
-    def _own(self, kept: Kept, events: Iterable[Event]) -> None:
+    def own(self, kept: Kept, events: Iterable[Event]) -> None:
+        """The blocks that begin are of an item."""
         self.blocks.update((event.index, kept) for event in events if isinstance(event, BlockStart))
 
     def _added(self, said: Json, made: Sequence[Event], events: Sequence[Event]) -> Json | None:
         item = _object(said.get("item"))
         kept = self._keep(said, item, events)
-        self._own(kept, events)
+        self.own(kept, events)
         was, now = _call(made), _call(events)
         if was is not None and now is None:
             self._leave(kept)
@@ -228,7 +231,7 @@ class Keeper:
         if kept is None and words is not None:
             kept = self._keep(said, {"id": said.get("item_id"), **ITEMS[words.type]}, events)
         if kept is not None:
-            self._own(kept, events)
+            self.own(kept, events)
         if kept is not None and kept.gone and words is not None and step == PART:
             kept.text_of(said, words).announced = part
         back = _placed(said, kept)
@@ -254,7 +257,7 @@ class Keeper:
     def _item_done(self, said: Json, made: Sequence[Event], events: Sequence[Event]) -> Json | None:
         item = _object(said.get("item"))
         kept = self.of(said) or self._keep(said, item, events)
-        self._own(kept, events)
+        self.own(kept, events)
         back = _placed(said, kept)
         if back is None:
             return None
@@ -283,7 +286,7 @@ class Keeper:
                 self.unsaid(kept.item, GONE)
                 for text in kept.texts.values():
                     self.unsaid(unknown_in(text.announced or {}), GONE)
-        for kept in self.items if self.missed else ():
+        for kept in self.items if self.missed or self.moved else ():
             if kept.final is None and not kept.gone and word(kept.item.get("type")) in SPEAKING:
                 items = map(_object, told if isinstance(told, list) else ())
                 item = next((item for item in items if self.of({"item": item}) is kept), {})
@@ -293,10 +296,16 @@ class Keeper:
     def revived(self, said: Json, events: Iterable[Event]) -> Iterator[tuple[str, Json]]:
         """The beginning of a message that was left out and speaks after all."""
         kept = self.of(said)
-        if kept is None or not kept.gone or kept.item.get("type") != "message" or not spoken(events):
+        if kept is not None and spoken(events):
+            yield from self.revive(kept)
+
+    def revive(self, kept: Kept) -> Iterator[tuple[str, Json]]:
+        """The same, if that was left out."""
+        if not kept.gone or kept.item.get("type") != "message":
             return
         kept.gone, kept.place = False, self.next
         self.moved, self.next = True, self.next + 1
+        kept.item |= {"status": "in_progress", "content": []}
         yield ADDED, {"output_index": kept.place, "item": kept.item}
         for (_, at), text in sorted(kept.texts.items()):
             if text.announced is not None:
@@ -334,16 +343,6 @@ def _more(text: Text, said: Json, was: str, now: str, ledger: Ledger) -> Json:
     text.pieces.append(new)
     text.changed = True
     return {"delta": new, **silent(said, ledger)}
-
-
-def spot_of(kept: Kept, event: Event) -> Json:
-    """Where more of an item's text belongs: to its last text of the kind."""
-    where = {"item_id": kept.item.get("id"), "output_index": kept.place}
-    if kept.words is not None:
-        return where
-    words = WORDS[type(event)]
-    at = max((at for (_, at), text in kept.texts.items() if text.words is words), default=len(kept.texts))
-    return {**where, words.index: at}
 
 
 def _placed(said: Json, kept: Kept | None) -> Json | None:

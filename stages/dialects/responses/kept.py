@@ -68,6 +68,8 @@ class Text:
     changed: bool = False
     """It is not what the server said."""
     closed: bool = False
+    anew: bool = False
+    """It is told anew, and so must be its end."""
 
     @property
     def text(self) -> str:
@@ -106,11 +108,20 @@ class Kept:
     moved: bool = False
     """An item of ours has what stands beside its text."""
     texts: dict[Key, Text] = field(factory=dict)
+    beside: Json = field(factory=dict)
+    """What its end says beside its text, which the next part has."""
 
     @property
     def words(self) -> Words | None:
         """Of a call: what its text is called."""
         return CALLS.get(str(self.item.get("type")))
+
+    @property
+    def silent(self) -> bool:
+        """It is a message that has said nothing yet."""
+        if self.final is not None or self.item.get("type") != "message":
+            return False
+        return not any(text.pieces for text in self.texts.values())
 
     def text_of(self, said: Mapping[str, Any], words: Words) -> Text:
         """The text that an event is of."""
@@ -146,18 +157,24 @@ class Kept:
 
     def closing(self, status: str) -> Iterator[tuple[str, Json]]:
         """The events that end it: of each of its texts, and its own."""
-        where = {"item_id": self.item.get("id"), "output_index": self.place}
         self.item = {**self.item, **{member: [] for member in PLACES if self.item.get(member)}}
         for (member, at), text in sorted(self.texts.items()):
-            if text.closed or (member == "call" and status != "completed"):
-                continue
-            spot = where if member == "call" else {**where, text.words.index: at}
-            yield f"{text.words.event}.done", {**spot, text.words.member: text.text, **text.words.beside}
-            if text.announced is not None:
-                yield f"{text.words.part}.done", {**spot, "part": text_part(text)}
-            text.closed = True
+            if not text.closed and (member != "call" or status == "completed"):
+                yield from self.ending(text, at)
         self.final, self.ended = self.whole(status), True
         yield "response.output_item.done", {"output_index": self.place, "item": self.final}
+
+    def ending(self, text: Text, at: int, *, part: bool = True) -> Iterator[tuple[str, Json]]:
+        """The end of a text, and of its `part`."""
+        spot: Json = {"item_id": self.item.get("id"), "output_index": self.place}
+        if text.words not in CALLS.values():
+            spot[text.words.index] = at
+        yield f"{text.words.event}.done", {**spot, text.words.member: text.text, **text.words.beside}
+        if not part:
+            return
+        if text.announced is not None:
+            yield f"{text.words.part}.done", {**spot, "part": text_part(text)}
+        text.closed = True
 
 
 @define

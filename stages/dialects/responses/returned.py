@@ -19,13 +19,14 @@ from pipeline.events import (
     Ping,
     StopReason,
     StreamError,
+    TextBlock,
 )
 from pipeline.jsontext import dumps
 from pipeline.ledger import Ledger
 from pipeline.message import final_usage
 from pipeline.word import word
 from stages.dialects.responses.errors import failed_error
-from stages.dialects.responses.keeper import ADDED, ITEM_DONE, TEXTS, WORDS, Keeper, honest, spoken, spot_of
+from stages.dialects.responses.keeper import ADDED, ITEM_DONE, TEXTS, Keeper, honest, spoken
 from stages.dialects.responses.kept import (
     DELTA,
     EVENTS,
@@ -35,8 +36,9 @@ from stages.dialects.responses.kept import (
     output_of,
     said_in,
 )
+from stages.dialects.responses.late import anew, begins, end_of, ends, restated_end, terminated
 from stages.dialects.responses.normalize import LIFE, TERMINALS
-from stages.dialects.responses.patch import ended, renamed, status_of
+from stages.dialects.responses.patch import renamed, status_of
 from stages.dialects.responses.usage import usage_object
 from stages.dialects.responses.written import OUTPUT_TEXT, Json
 
@@ -114,12 +116,15 @@ class ResponsesReturner:
         self._over = self._over or isinstance(events[-1], MessageStop | StreamError)
         if not said:
             return (frame,)
+        if self._changed and self._behind(said, events):
+            return self.changed(frame, events)
         out = self._announced(said, events)
         if self._waits(said):
             self._waiting.append((frame, said, events))
             return out
         out += self._written(self._keeper.closing(said) if word(said.get("type")) in TERMINALS else ())
         out += self._written(self._keeper.revived(said, events))
+        out += self._written(ends(self._keeper, said))
         return [*out, *self._back(frame, said, self._told(said, events, events))]
 
     def changed(self, frame: Origin | None, events: Sequence[Event]) -> Sequence[Frame]:
@@ -129,6 +134,7 @@ class ResponsesReturner:
         if frame is None or not said:
             return [written for event in events for written in self._anew(event)]
         out: list[Frame] = []
+        self._behind(said, events)
         left = [event for event in honest(frame.made, events, self.ledger) if not self._put(event, said, out)]
         kind, known = said.get("type"), self._keeper.of(said) is not None
         if not left:
@@ -137,11 +143,16 @@ class ResponsesReturner:
             if not out:
                 self.lost(frame)
             return [*out, *self._announced(said, ())] if self._emptied else out
+        if self._waiting and kind in TERMINALS and any(isinstance(event, BlockStart) for event in frame.made):
+            self._leave()  # until it speaks
         out += self._announced(said, left)
         out += self._written(self._keeper.revived(said, left))
         if kind in TERMINALS:
             return [*out, *self._last_frame(frame, said, left)]
-        whole = kind == ITEM_DONE and not known and spoken(left) != spoken(frame.made)
+        if begins(self._keeper, said, frame.made, left):
+            self._parted = frame.number
+            return [*out, *(written for event in left for written in self._anew(event))]
+        whole = kind == ITEM_DONE and self._keeper.of(said) is None and spoken(left) != spoken(frame.made)
         again = frame.number == self._parted and EVENTS.get(str(kind), ("",))[0] != DELTA
         self._parted = frame.number
         if whole or again or isinstance(left[-1], StreamError):
@@ -149,6 +160,7 @@ class ResponsesReturner:
                 self._retold = True
                 self._keeper.lose(frame, ())
             return [*out, *(written for event in left for written in self._anew(event))]
+        out += self._written(ends(self._keeper, said))
         return [*out, *self._back(frame, said, self._told(said, frame.made, left))]
 
     def another(self, frame: Origin, start: BlockStart) -> Sequence[Frame]:
@@ -160,11 +172,15 @@ class ResponsesReturner:
         part: Mapping[str, Any] | None = None
         if self._waiting and self._awaits(said):
             if self._waiting[0][1].get("type") == ADDED:
-                out = self._let_go()
+                out = self._let_go(bare=True)
             else:
                 part = self._waiting[0][1].get("part")
                 self._leave()
+        late = begins(self._keeper, said, frame.made, ())
         kept, item = self._keeper.of(said), said.get("item")
+        if kept is not None and late:
+            self._parted, self._keeper.blocks[start.index] = frame.number, kept
+            return [*out, *self._written(self._keeper.revive(kept))]
         if kept is None:
             self._new.another(start, item if isinstance(item, dict) else {"id": said.get("item_id")}, {})
         elif kept.ended or kept.gone:
@@ -176,6 +192,16 @@ class ResponsesReturner:
             return out
         self._keeper.moved = True
         return out
+
+    def _behind(self, said: Json, events: Sequence[Event]) -> bool:
+        """Whether events are of an item of ours: a message that was ended, and speaks on in a block that begins, does
+        so in one of its own."""
+        kept = self._keeper.of(said)
+        for event in events if kept is not None and kept.ended and kept.words is None else ():
+            if kept is not None and isinstance(event, BlockStart) and isinstance(event.block, TextBlock):
+                self._new.another(event, {**kept.item, "id": None}, {})
+                kept.moved = self._keeper.moved = True
+        return any(self._new.holds(getattr(event, "index", -1)) for event in events)
 
     def failed(self, error: StreamError) -> Sequence[Frame]:
         """What is open ends, but for a call: that one was cut, and a client would run it. Then the response failed."""
@@ -221,23 +247,28 @@ class ResponsesReturner:
             if mine or said.get("type") in (ADDED, *TERMINALS):
                 self._leave()
             return []
-        return self._let_go()
+        if mine and self._changed and self._waiting[0][1].get("type") != ADDED:
+            self._leave()  # it is announced before it speaks
+            return []
+        return self._let_go(bare=mine and self._changed)
 
     def _leave(self) -> None:
         """What waits is told nowhere."""
         waiting, self._waiting, self._emptied = self._waiting, [], False
         self._keeper.leave(waiting[0][1])
-        for _, said, _ in waiting[1:]:
+        for _, said, _ in waiting[waiting[0][1].get("type") == ADDED :]:
             self._keeper.told(said, (), ())
 
-    def _let_go(self) -> list[Frame]:
-        """What waits is told."""
+    def _let_go(self, *, bare: bool) -> list[Frame]:
+        """What waits is told; `bare`: without the text that it may have, which was changed."""
         waiting, self._waiting, self._emptied = self._waiting, [], False
-        return [
-            written
-            for frame, told, made in waiting
-            for written in self._back(frame, told, self._told(told, made, made))
-        ]
+        out: list[Frame] = []
+        for frame, told, made in waiting:
+            said = told
+            if bare and isinstance(item := told.get("item"), dict) and item.get("content"):
+                said = {**told, "item": {**item, "content": []}}
+            out += self._back(frame, told, self._told(said, made, made))
+        return out
 
     def _change(self) -> None:
         """Something is changed: from here on frames are numbered anew."""
@@ -272,7 +303,9 @@ class ResponsesReturner:
         if kind in LIFE:
             return self._life(said, made, events)
         if kind in TERMINALS:
-            return self._terminal(said, made, events) if self._changed else said
+            if not self._changed:
+                return said
+            return restated_end(self._keeper, self._new.finals, self._named, said, made, events, retold=self._retold)
         return self._keeper.told(said, made, events)
 
     def _life(self, said: Json, made: Sequence[Event], events: Sequence[Event]) -> Json:
@@ -292,8 +325,9 @@ class ResponsesReturner:
         made = {id(event) for event in frame.made if isinstance(event, (BlockStart, BlockStop, *TEXTS))}
         if made != {id(event) for event in content}:
             self._retold = True
+            terminated(self._keeper, said, frame.made)
             out = [written for event in content for written in self._anew(event)]
-        self._end = next((event for event in left if isinstance(event, MessageDelta)), self._end)
+        self._end = end_of(left) or self._end
         if not isinstance(left[-1], MessageStop | StreamError):
             return out
         self._over = True
@@ -301,30 +335,12 @@ class ResponsesReturner:
         ended = [*([] if self._end is None else [self._end]), left[-1]]
         return [*out, *self._back(frame, said, self._told(said, frame.made, ended))]
 
-    def _terminal(self, said: Json, made: Sequence[Event], events: Sequence[Event]) -> Json:
-        """The terminal, restated."""
-        if not isinstance(response := said.get("response"), dict):
-            return said
-        told = response.get("output")
-        told = told if isinstance(told, list) else []
-        if self._keeper.missed and not any(isinstance(event, BlockStart) for event in made):
-            told = [item for item in told if not self._keeper.left_out(item)]
-        output = self._keeper.output(told, self._new.finals, retold=self._retold)
-        back = {**said, "response": {**response, **self._named, "output": output}}
-        was, now = _end_of(made), _end_of(events)
-        if now is not None and was is not None:
-            end = ended(response, was, now)
-            back["response"] |= end
-            back["type"] = f"response.{end['status']}" if "status" in end else said["type"]
-        error = events[-1]
-        if isinstance(error, StreamError) and not any(error is one for one in made):
-            back["response"]["error"] = failed_error(error)
-        return back
-
     def _put(self, event: Event, said: Json, out: list[Frame]) -> bool:
         """Write an event of an item of ours; whether it is one. Its frame's other members are kept, but for where."""
-        if isinstance(event, BlockStart) or not self._new.holds(getattr(event, "index", -1)):
+        if not self._new.holds(getattr(event, "index", -1)):
             return False
+        if isinstance(event, BlockStart):
+            return True
         if (
             said.get("type") == ITEM_DONE
             and isinstance(event, BlockStop)
@@ -342,6 +358,10 @@ class ResponsesReturner:
     def _anew(self, event: Event) -> Sequence[Frame]:
         """An event that no frame made."""
         out: list[Frame] = []
+        if isinstance(event, BlockStart) and (kept := self._keeper.blocks.get(event.index)) is not None:
+            if kept.ended:
+                self._new.another(event, {**kept.item, "id": None}, {})
+            return self._written(self._keeper.revive(kept))
         if isinstance(event, MessageStart | BlockStart):
             self._keeper.moved = self._keeper.moved or isinstance(event, BlockStart)
             out += self._new.put(event, self._number, self._keeper.next)
@@ -364,24 +384,9 @@ class ResponsesReturner:
             said = said_in(event.frame)
             out += self._back(event.frame, said, said)
         elif not self._put(event, {}, out):
-            self._kept_anew(event, out)
+            kept = self._keeper.blocks.get(getattr(event, "index", -1))
+            out += self._written(anew(kept, event, self.ledger))
         return out
-
-    def _kept_anew(self, event: Event, out: list[Frame]) -> None:
-        """An event that no frame made, of an item of the server's."""
-        kept = self._keeper.blocks.get(getattr(event, "index", -1))
-        if kept is None or kept.final is not None or kept.gone:
-            self.ledger.record("ResponsesReturner", type(event).__name__, "dropped", "its block is not open")
-        elif isinstance(event, BlockStop):
-            out += self._written(kept.closing("completed" if event.complete else "incomplete"))
-        elif isinstance(event, TEXTS):
-            said = spot_of(kept, event)
-            text = kept.text_of(said, WORDS[type(event)] if kept.words is None else kept.words)
-            text.pieces.append(event.text)
-            text.changed = True
-            out.append(self._write(f"{text.words.event}.delta", {**said, "delta": event.text, **text.words.beside}))
-        else:
-            self.ledger.record("ResponsesReturner", type(event).__name__, "dropped", "Responses cannot show it here")
 
     def _written(self, told: Iterable[tuple[str, Json]]) -> list[Frame]:
         return [self._write(kind, members) for kind, members in told]
@@ -393,7 +398,3 @@ class ResponsesReturner:
         usage = {} if counts is None else {"usage": usage_object(counts)}
         told = {**(self._response or {}), "status": status, "output": output_of([*output.items()]), **usage, **members}
         return self._write(f"response.{status}", {"response": told})
-
-
-def _end_of(events: Iterable[Event]) -> MessageDelta | None:
-    return next((event for event in events if isinstance(event, MessageDelta)), None)
