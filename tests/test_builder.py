@@ -34,7 +34,7 @@ class Words(Builder):
         self.names, self.ids = ToolNames(8, BARRED), UpstreamIds(8, BARRED)
 
     def build(self) -> BuiltRequest:
-        return self._built(self._begun(), TABLE, ("trace",))
+        return self._built(self._begun(), TABLE, ("trace",), decided=())
 
     def bound(self) -> int | None:
         return self._bound()
