@@ -155,6 +155,7 @@ class ResponsesNormalizer(Normalizer):
             step(self, event, out)
         elif kind in LIFE:
             self._begin(_object(event.get("response")), out)
+            self._serving.hear(_object(event.get("response")), "created_at")
         elif kind in TERMINALS:
             self._terminal(_object(event.get("response")), TERMINALS[kind], out)
         elif kind in PINGS:
