@@ -103,30 +103,49 @@ class Message:
 
 
 @define
+class _Said:
+    """Text or a refusal, as far as nothing of the other kind comes between."""
+
+    refuses: bool = False
+    text: list[str] = field(factory=list)
+    annotations: list[Mapping[str, Any]] = field(factory=list)
+
+    def content(self) -> Text | Refusal:
+        text = "".join(self.text)
+        return Refusal(text) if self.refuses else Text(text, tuple(self.annotations))
+
+
+@define
 class _Growing:
     """One block while its deltas come."""
 
     block: Block
-    text: list[str] = field(factory=list)
-    refusal: list[str] = field(factory=list)
-    annotations: list[Mapping[str, Any]] = field(factory=list)
+    said: list[_Said] = field(factory=lambda: [_Said()])
     signature: str = ""
     complete: bool = False
 
     def take(self, event: Event) -> None:
-        if isinstance(event, RefusalDelta):
-            self.refusal.append(event.text)
-        elif isinstance(event, TextDelta | ReasoningDelta | ArgumentsDelta):
-            self.text.append(event.text)
+        if isinstance(event, TextDelta | ReasoningDelta | ArgumentsDelta | RefusalDelta):
+            self._turn(isinstance(event, RefusalDelta)).text.append(event.text)
         elif isinstance(event, AnnotationDelta):
-            self.annotations.append(event.annotation)
+            texts = (said for said in reversed(self.said) if not said.refuses)
+            (next(texts, None) or self._turn(refuses=False)).annotations.append(event.annotation)
         elif isinstance(event, SignatureDelta):
             self.signature = event.signature
         elif isinstance(event, BlockStop):
             self.complete = event.complete
 
+    def _turn(self, refuses: bool) -> _Said:
+        """What more text or more of a refusal goes to."""
+        said = self.said[-1]
+        if refuses != said.refuses:
+            if any(said.text) or said.annotations:
+                self.said.append(said := _Said())
+            said.refuses = refuses
+        return said
+
     def content(self) -> Iterator[Content]:
-        block, text = self.block, "".join(self.text)
+        block, text = self.block, "".join(self.said[-1].text)
         if isinstance(block, ToolUseBlock):
             yield ToolUse(block.id, block.name, text, block.kind, self.complete, block.namespace)
         elif isinstance(block, ReasoningBlock):
@@ -136,10 +155,7 @@ class _Growing:
         elif isinstance(block, ServerBlock):
             yield ServerItem(block.dialect, block.payload, block.search)
         else:
-            if text or self.annotations or not self.refusal:
-                yield Text(text, tuple(self.annotations))
-            if self.refusal:
-                yield Refusal("".join(self.refusal))
+            yield from (said.content() for said in self.said)
 
 
 def assemble(events: Iterable[Event], estimate: Usage | None = None) -> Message:

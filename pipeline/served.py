@@ -35,6 +35,12 @@ class Serving:
         if now != before:
             self.served = now
 
+    def differs(self, said: Mapping[str, Any]) -> bool:
+        """Whether an object tells a word that is not the last one."""
+        tier, provider = said.get("service_tier"), said.get("provider")
+        served = self.served
+        return bool(tier and tier != served.service_tier) or bool(provider and provider != served.provider)
+
     def begun(self) -> Served | None:
         """What is known when the message begins; None: nothing."""
         self._begun = self.served

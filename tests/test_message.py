@@ -29,6 +29,7 @@ from pipeline.events import (
     Usage,
 )
 from pipeline.message import (
+    Content,
     Message,
     Reasoning,
     RedactedReasoning,
@@ -93,6 +94,31 @@ def test_deltas_of_overlapping_blocks_are_joined_block_by_block_in_order_of_open
 def test_text_and_refusal_in_one_block_come_apart() -> None:
     message = assemble([BlockStart(0, TextBlock()), TextDelta(0, "well, "), RefusalDelta(0, "no"), BlockStop(0)])
     assert message.content == (Text("well, "), Refusal("no"))
+
+
+NOTE = {"type": "url_citation"}
+
+
+@pytest.mark.parametrize(
+    ("said", "content"),
+    [
+        ([RefusalDelta(0, "NO"), TextDelta(0, "because")], [Refusal("NO"), Text("because")]),
+        (
+            [TextDelta(0, "o"), TextDelta(0, "ne"), RefusalDelta(0, "N"), RefusalDelta(0, "O"), TextDelta(0, "two")],
+            [Text("one"), Refusal("NO"), Text("two")],
+        ),
+        (
+            [TextDelta(0, "one"), RefusalDelta(0, "NO"), AnnotationDelta(0, NOTE)],
+            [Text("one", (NOTE,)), Refusal("NO")],
+        ),
+        ([RefusalDelta(0, "NO"), AnnotationDelta(0, NOTE)], [Refusal("NO"), Text("", (NOTE,))]),
+        ([], [Text("")]),
+    ],
+)
+def test_what_is_said_in_one_block_stands_in_the_order_in_which_it_was_said(
+    said: list[Event], content: list[Content]
+) -> None:
+    assert assemble([BlockStart(0, TextBlock()), *said, BlockStop(0)]).content == tuple(content)
 
 
 def test_a_refusal_alone_is_no_text() -> None:

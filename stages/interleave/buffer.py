@@ -1,5 +1,6 @@
 """One block at a time: what arrives interleaved leaves in order, and no tool call is ever split."""
 
+from collections import deque
 from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
@@ -56,8 +57,8 @@ class InterleaveBuffer(Stage[Event, Event]):
     _live: dict[int, Block | Piece] = field(init=False, factory=dict)
     """The piece that a block's next delta belongs to; the block itself before it has one."""
     _current: Piece | None = field(init=False, default=None)
-    _queue: list[Piece] = field(init=False, factory=list)
-    """Pieces that wait, in order: a few. Only the last one may be blank."""
+    _queue: deque[Piece] = field(init=False, factory=deque)
+    """Pieces that wait, in order. Only the last one may be blank."""
     _voices: Voices = field(init=False, factory=Voices)
     _leads: dict[int, list[BlockDelta]] | None = field(init=False, default=None)
     """Blanks that something came behind, by the block whose next text they lead."""
@@ -207,7 +208,6 @@ class InterleaveBuffer(Stage[Event, Event]):
         piece = Piece(block, event.index, BLANK if isinstance(block, TextBlock) else WAITING, splits=True)
         if self._leads:
             piece.waiting = self._leads.pop(event.index, piece.waiting)
-            piece.size = sum(map(size_of_delta, piece.waiting))
         self._append(piece, self._voices.place(event.index, type(event), self._queue))
         return piece
 
@@ -229,21 +229,20 @@ class InterleaveBuffer(Stage[Event, Event]):
             self._keep(piece, delta)
 
     def _keep(self, piece: Piece, delta: BlockDelta) -> None:
-        size = size_of_delta(delta)
         piece.waiting.append(delta)
-        piece.size += size
-        self._hold(size)
+        self._hold(size_of_delta(delta))
 
     def _lead(self, delta: BlockDelta) -> None:
         """Keep blanks for what their block says next."""
-        self._leads_of(delta.index).append(delta)
+        self._keep_leads(delta.index, [delta])
         self._hold(size_of_delta(delta))
 
-    def _leads_of(self, index: int) -> list[BlockDelta]:
-        """The blanks that lead what a block says next."""
+    def _keep_leads(self, index: int, blanks: list[BlockDelta]) -> None:
+        """These blanks lead what a block says next, behind those that already do. Alone, they are not copied."""
         if self._leads is None:
             self._leads = {}
-        return self._leads.setdefault(index, [])
+        if (kept := self._leads.setdefault(index, blanks)) is not blanks:
+            kept += blanks
 
     def _hold(self, size: int) -> None:
         self.held += size
@@ -263,7 +262,7 @@ class InterleaveBuffer(Stage[Event, Event]):
             if current is None:
                 if not due:
                     return
-                self._begin(self._queue.pop(0), out)
+                self._begin(self._queue.popleft(), out)
             elif current.whole is not None or (due and current.may_end()):
                 self._end(current, out)
             else:
@@ -287,7 +286,7 @@ class InterleaveBuffer(Stage[Event, Event]):
         self._current = piece
         out.append(BlockStart(piece.index, piece.block))
         out.extend(moved(delta, piece.index) for delta in piece.waiting)
-        self.held -= piece.size
+        self.held -= sum(map(size_of_delta, piece.waiting))
         piece.waiting.clear()
 
     def _end(self, piece: Piece, out: list[Event]) -> None:
@@ -321,7 +320,7 @@ class InterleaveBuffer(Stage[Event, Event]):
         self.ended = True
         while self._current is not None or self._queue:
             if self._current is None:
-                piece = self._queue.pop(0)
+                piece = self._queue.popleft()
                 if piece.phase is BLANK:
                     self._set_aside(piece)
                 else:
@@ -347,7 +346,7 @@ class InterleaveBuffer(Stage[Event, Event]):
         piece.phase = ENDED
         thought = isinstance(behind, ReasoningBlock) and behind.splittable
         if piece.whole is None and (not thought or self._voices.spoke(piece.source)):
-            self._leads_of(piece.source).extend(piece.waiting)
+            self._keep_leads(piece.source, piece.waiting)
         else:
             self._drop(piece.waiting)
 

@@ -1,5 +1,6 @@
 """The blocks of the output while they wait and while they are written, and whose turn it is to speak."""
 
+from collections import OrderedDict
 from collections.abc import Sequence
 from enum import Enum, auto
 
@@ -63,8 +64,7 @@ class Piece:
     """It may be ended and go on in another piece."""
     index: int = -1
     waiting: list[BlockDelta] = field(factory=list)
-    """Its deltas, while it has not begun, and their size in bytes."""
-    size: int = 0
+    """Its deltas, while it has not begun."""
     shut: bool = False
     """No text may be added: it is signed, or of another kind."""
     whole: bool | None = None
@@ -83,40 +83,37 @@ class Piece:
         return isinstance(self.block, ToolUseBlock) and not self.whole
 
 
-_VOICE: dict[type[Event], str] = {TextDelta: "_text", RefusalDelta: "_text", ReasoningDelta: "_reasoning"}
-
-
 @define
 class Voices:
     """Blocks that may be split, have said something, and are not written to their end: in order, by what they say.
 
     Of two that say text, which a refusal is for some clients, or reasoning at the same time, the first speaks and the
-    other waits for its end.
+    other waits for its end. Each has a number, which grows in that order.
     """
 
-    _text: tuple[int, ...] = field(init=False, default=())
-    _reasoning: tuple[int, ...] = field(init=False, default=())
+    _text: OrderedDict[int, int] = field(init=False, factory=OrderedDict)
+    _reasoning: OrderedDict[int, int] = field(init=False, factory=OrderedDict)
 
     def speak(self, piece: Piece, says: type[Event]) -> None:
         """A piece says something."""
         piece.says = says
-        voices = self._of(says)
-        if piece.source not in voices:
-            setattr(self, _VOICE[says], (*voices, piece.source))
+        if (voices := self._of(says)) is not None and piece.source not in voices:
+            voices[piece.source] = voices[next(reversed(voices))] + 1 if voices else 0
 
     def end(self, piece: Piece) -> None:
         """The block of a piece has ended, and all of it is written."""
-        if piece.says is not None:
-            setattr(self, _VOICE[piece.says], tuple(one for one in self._of(piece.says) if one != piece.source))
+        if voices := self._of(piece.says):
+            voices.pop(piece.source, None)
 
     def clear(self) -> None:
         """All blocks have ended."""
-        self._text = self._reasoning = ()
+        self._text.clear()
+        self._reasoning.clear()
 
     def waits(self, piece: Piece) -> bool:
         """Whether another block must be written to its end before a piece may begin."""
-        voices = self._of(piece.says) if piece.says is not None else ()
-        return bool(voices) and voices[0] != piece.source
+        voices = self._of(piece.says)
+        return next(iter(voices)) != piece.source if voices else False
 
     def spoke(self, source: int) -> bool:
         """Whether a block that has not ended has said some text."""
@@ -125,17 +122,20 @@ class Voices:
     def is_followed(self, index: int, says: type[Event]) -> bool:
         """Whether a block speaks, and others wait for its end."""
         voices = self._of(says)
-        return len(voices) > 1 and voices[-1] != index and index in voices
+        return index in voices and next(reversed(voices)) != index if voices else False
 
     def place(self, index: int, says: type[Event], queue: Sequence[Piece]) -> int:
         """Where in the queue more of a block belongs: before the first that waits for its end."""
         voices = self._of(says)
-        later = {*voices[voices.index(index) + 1 :]} if index in voices else ()
-        return next((at for at, piece in enumerate(queue) if piece.source in later), len(queue))
+        if not voices or not self.is_followed(index, says):
+            return len(queue)
+        own = voices[index]
+        return next((at for at, piece in enumerate(queue) if voices.get(piece.source, own) > own), len(queue))
 
-    def _of(self, says: type[Event]) -> tuple[int, ...]:
-        voices: tuple[int, ...] = getattr(self, _VOICE[says]) if says in _VOICE else ()
-        return voices
+    def _of(self, says: type[Event] | None) -> OrderedDict[int, int] | None:
+        if says is TextDelta or says is RefusalDelta:
+            return self._text
+        return self._reasoning if says is ReasoningDelta else None
 
 
 def splits(block: Block) -> bool:

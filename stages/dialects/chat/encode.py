@@ -336,6 +336,8 @@ class ChatEncoder(Encoder):
 
     def _error(self, event: StreamError, out: list[Frame]) -> None:
         self.ended = True
+        if self.facts.include_usage and self._first is not None and self._first is not self.facts.usage:
+            self.ledger.record(STAGE, "usage", "dropped", "the answer failed")
         if self._notes.taken():
             self.ledger.record(STAGE, "annotation", "dropped", "they come last, and the message failed")
         out.append(Frame(dumps(error_body(event))))

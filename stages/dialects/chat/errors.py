@@ -1,6 +1,6 @@
 """Errors as Chat servers write them, in a stream or as a body."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from pipeline.errors import RETRYABLE, STATUS, ErrorKind
@@ -145,6 +145,12 @@ def failed_finish(reason: str) -> StreamError | None:
     if kind is None:
         return None
     return StreamError(kind, f"the upstream ended with finish reason {reason!r}", reason, kind in RETRYABLE)
+
+
+def note_untold(names: Iterable[str], ledger: Ledger) -> None:
+    """Record what was told so late that only an end would tell it, and there is none."""
+    for name in names:
+        ledger.record("ChatNormalizer", name, "dropped", "the answer failed")
 
 
 def note_unfinished(reason: str, ledger: Ledger) -> None:

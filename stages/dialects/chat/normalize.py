@@ -54,7 +54,7 @@ from stages.dialects.chat.content import (
     text_alone,
     word_of,
 )
-from stages.dialects.chat.errors import error_beside, error_in, failed_finish, may_fail, note_unfinished
+from stages.dialects.chat.errors import error_beside, error_in, failed_finish, may_fail, note_unfinished, note_untold
 from stages.dialects.chat.fragments import LEGACY, Fragment, exact_entries, fragments_of
 from stages.dialects.chat.stops import STOP_REASONS, finish_of, sequence_of
 from stages.dialects.chat.usage import Counting
@@ -133,10 +133,12 @@ class ChatNormalizer(Normalizer):
     def _goes_on(self, chunk: Any, frame: Frame, out: list[Event]) -> bool:
         """Say what is plainly more of what has begun, and learn the frame, for those that are like it."""
         name, value = said_alone(chunk)
-        if not name or frame.name or brings(chunk, self._known) or not self._is_more(name, value):
+        known = self._known
+        if not name or frame.name or brings(chunk, known) or (known is not PLAIN and self._serving.differs(chunk)):
             return False
-        text = text_alone(chunk)
-        out.append(self._say(self._of, text))
+        if not self._is_more(name, value):
+            return False
+        out.append(self._say(self._of, text := text_alone(chunk)))
         self._template.learn(frame.data, text, text_alone)
         return True
 
@@ -166,6 +168,7 @@ class ChatNormalizer(Normalizer):
                 if isinstance(chunk, dict) and chunk.get("choices"):
                     self._begin(chunk, out)
                     self._choices(chunk, frame, out, failing=True)
+                self._counting.hear(chunk.get("usage") if isinstance(chunk, dict) else None)
                 self._fail(error, out)
                 return
             if not isinstance(chunk, dict):
@@ -183,20 +186,17 @@ class ChatNormalizer(Normalizer):
         self._serving.hear(chunk, "created")
         if self._started:
             return
-        name, model = chunk.get("id"), chunk.get("model")
-        if not (name or model or chunk.get("choices")):
-            return
-        self._started = True
-        name, model = (word_of(word, self.ledger, self.limits) for word in (name, model))
-        out.append(self._start(name, model))
+        names = chunk.get("id"), chunk.get("model")
+        if any(names) or chunk.get("choices"):
+            self._started = True
+            out.append(self._start(*(word_of(name, self.ledger, self.limits) for name in names)))
 
     def _start(self, name: str, model: str) -> MessageStart:
-        usage, model = self._counting.usage or self.facts.usage, model or self.facts.model
-        return MessageStart(name, model, usage, self._serving.begun())
+        usage = self._counting.begun() or self.facts.usage
+        return MessageStart(name, model or self.facts.model, usage, self._serving.begun())
 
     def _choices(self, chunk: Mapping[str, Any], frame: Frame, out: list[Event], failing: bool = False) -> None:
-        choices = chunk.get("choices")
-        silent = self._text < 0 and self._reasoning < 0 and self._refusal < 0 and not len(self._calls)
+        choices, silent = chunk.get("choices"), self._text == self._reasoning == self._refusal == -1 and not self._calls
         if choices and not isinstance(choices, list):
             self.ledger.record("ChatNormalizer", "choices", "ignored", "no list")
         for at, choice in enumerate(choices if isinstance(choices, list) else ()):
@@ -386,6 +386,7 @@ class ChatNormalizer(Normalizer):
     def _fail(self, error: StreamError, out: list[Event]) -> None:
         self._flush(out)
         self._calls.cut()
+        note_untold((*self._counting.news(), *self._serving.news()), self.ledger)
         out.append(error)
         self.ended = True
 

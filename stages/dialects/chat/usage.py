@@ -1,6 +1,6 @@
 """Token counts: Chat's are inclusive and stand in several places; ours are exclusive."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from attrs import define, field
@@ -85,6 +85,16 @@ class Counting:
     unread: Unread
     usage: Usage | None = field(init=False, default=None)
     """None: nobody counted."""
+    _begun: Usage | None = field(init=False, default=None)
+
+    def begun(self) -> Usage | None:
+        """The counts that are known when the message begins."""
+        self._begun = self.usage
+        return self.usage
+
+    def news(self) -> Iterable[str]:
+        """The member that tells them at its end, if that is not what was known before."""
+        return () if self.usage == self._begun else ("usage",)
 
     def hear(self, usage: Any) -> None:
         """A `usage` object, or what stands in its place."""

@@ -255,7 +255,10 @@ def citation_of(annotation: Mapping[str, Any], stage: str, ledger: Ledger) -> Ma
 
 
 def note_served(served: Served | None, stage: str, ledger: Ledger) -> None:
-    """Record what is told of how the answer was made: Messages has other tiers, and tells no provider."""
+    """Record what is told of how the answer was made: Messages has other tiers, and tells no provider.
+
+    When it was made is no loss: every answer tells that, as it has an id, and Messages has no place for it.
+    """
     for name in service_of(served or NOBODY):
         ledger.record(stage, name, "dropped", "Messages does not tell it")
 

@@ -100,6 +100,8 @@ class MessagesNormalizer(Normalizer):
     _details: Mapping[str, Any] = field(init=False, factory=dict)
     """Why the model refused."""
     _usage: Usage | None = field(init=False, default=None)
+    _begun: Usage | None = field(init=False, default=None)
+    """The counts that were known when the message began."""
     _unread: Unread = field(init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -180,6 +182,7 @@ class MessagesNormalizer(Normalizer):
             return
         self._started = True
         self._count(message.get("usage"))
+        self._begun = self._usage
         self._unread.note(message, READ)
         model = self._word(message.get("model"))
         out.append(
@@ -307,6 +310,8 @@ class MessagesNormalizer(Normalizer):
 
     def _fail(self, error: StreamError, out: list[Event]) -> None:
         self._content.cut(out)
+        if self._usage != self._begun:
+            self._writer.lose("usage", "the answer failed")
         out.append(error)
         self.ended = True
 

@@ -345,6 +345,8 @@ class ResponsesEncoder(Encoder):
         self._end_last(event, out)
         if self._base is None:
             self._begin("", "", None, out)
+        if self._first is not None and self._first is not self.facts.usage:
+            self.ledger.record(STAGE, "usage", "dropped", "the answer failed")
         for item in self._blocks.values():
             if item is not None and item.place >= 0 and not isinstance(item, WrittenCall):
                 item.close(out, complete=False)

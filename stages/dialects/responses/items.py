@@ -30,7 +30,7 @@ from pipeline.unread import Unread
 from pipeline.word import word
 from stages.dialects.responses.opaque import JOINT, parts_of, proof_of
 from stages.dialects.responses.voice import Said, Voice
-from stages.dialects.responses.within import COMMON, OF_REASONING, note_part
+from stages.dialects.responses.within import COMMON, OF_REASONING, note_odd, note_part
 
 NAME: Final = "responses"
 STAGE: Final = "ResponsesNormalizer"
@@ -129,7 +129,14 @@ class Item(ABC):
         if self.read is not None:
             self.writer.unread.note(item, self.read, "output[].")
         for member, read in self.holds.items():
-            for part in parts_in(item.get(member)):
+            told = item.get(member)
+            if isinstance(told, list):
+                note_odd(
+                    [part for part in told if not isinstance(part, dict)], self.writer.unread, f"output[].{member}[]"
+                )
+            elif not isinstance(told, str):
+                note_odd(told, self.writer.unread, f"output[].{member}")
+            for part in parts_in(told):
                 note_part(part, self.writer.unread, f"output[].{member}[].", read)
 
     @abstractmethod

@@ -30,7 +30,7 @@ from stages.dialects.responses.output import Output
 from stages.dialects.responses.texts import MessageItem
 from stages.dialects.responses.usage import counted
 from stages.dialects.responses.voice import Said, Voice
-from stages.dialects.responses.within import note_citation, note_part
+from stages.dialects.responses.within import note_citation, note_odd, note_part
 
 DONE: Final = b"[DONE]"
 """No part of the dialect, but some servers send it behind the terminal."""
@@ -79,6 +79,9 @@ OF_EVENT: Final = frozenset(
     }
 )
 """The members of an event that are read, or say nothing of the answer."""
+
+OF_DETAILS: Final = frozenset({"reason"})
+"""The members of what tells why a response is incomplete."""
 
 TOLD: Final = frozenset(TERMINALS.values())
 UNFINISHED: Final = frozenset({"queued", "in_progress"})
@@ -155,6 +158,7 @@ class ResponsesNormalizer(Normalizer):
             step(self, event, out)
         elif kind in LIFE:
             self._begin(_object(event.get("response")), out)
+            self._serving.hear(_object(event.get("response")), "created_at")
         elif kind in TERMINALS:
             self._terminal(_object(event.get("response")), TERMINALS[kind], out)
         elif kind in PINGS:
@@ -208,6 +212,8 @@ class ResponsesNormalizer(Normalizer):
             known = self._output.told(event, item, announced=False)
             known.snapshot(item, out)
             known.done(item, out)
+        else:
+            note_odd(item, self._unread, "output[]")
 
     def _text(self, event: Mapping[str, Any], out: list[Event]) -> None:
         item = self._output.about(MessageItem, event)
@@ -275,6 +281,11 @@ class ResponsesNormalizer(Normalizer):
         stated = _string(response, "status")
         status = stated if stated in TOLD else stands_for
         output = response.get("output")
+        if isinstance(output, list):
+            note_odd([one for one in output if not isinstance(one, dict)], self._unread, "output[]")
+        else:
+            note_odd(output, self._unread, "output")
+        self._unread.note(response.get("incomplete_details"), OF_DETAILS, "incomplete_details.")
         for item, told in self._output.match(output if isinstance(output, list) else ()):
             item.snapshot(told, out)
             if status not in UNFINISHED or told.get("status") == "completed":

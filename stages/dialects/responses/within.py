@@ -20,8 +20,16 @@ def note_part(part: Any, unread: Unread, prefix: str = "output[].content[].", re
     if isinstance(part, dict):
         note_unread(part.get("logprobs"), unread, "logprobs")
         notes = part.get("annotations")
+        for name in ("annotations", "logprobs"):
+            if not isinstance(part.get(name), list):
+                note_odd(part.get(name), unread, f"{prefix}{name}")
         for note in notes if isinstance(notes, list) else ():
             note_citation(note, unread)
+
+
+def note_odd(value: Any, unread: Unread, path: str) -> None:
+    """Record what says something and is of another kind than what stands there, once a message."""
+    unread.note({"": value}, frozenset(), path)
 
 
 def note_citation(note: Any, unread: Unread) -> None:
