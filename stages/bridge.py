@@ -1,13 +1,17 @@
 """One dialect over itself, in the other form: a whole answer leaves as its stream, a stream as its whole answer."""
 
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Final
 
 from attrs import define, evolve, field, frozen
 
-from pipeline.errors import LimitExceeded, StageError, UpstreamError
+from pipeline.change import Change
+from pipeline.errors import LimitExceeded, PipelineError, StageError, UpstreamError
 from pipeline.events import (
+    ArgumentsDelta,
+    BlockStart,
+    BlockStop,
     Event,
     Frame,
     MessageDelta,
@@ -16,13 +20,16 @@ from pipeline.events import (
     Origin,
     StreamError,
     ToolKind,
+    ToolUseBlock,
     Usage,
 )
+from pipeline.failure import UNTOLD
 from pipeline.jsontext import dumps
 from pipeline.ledger import Ledger
 from pipeline.limits import DEFAULT_LIMITS, Limits
 from pipeline.message import Content, Message, Reasoning, Refusal, ServerItem, Text, ToolUse, assemble, disassemble
-from pipeline.stage import Stage
+from pipeline.stage import Stage, cause_of
+from stages.interleave import InterleaveBuffer
 
 NOTHING: Final = ("", "null")
 """What stands for no arguments."""
@@ -46,11 +53,21 @@ class Unroller:
     encoder: Callable[[], Stage[Event, Frame]]
     framing: Callable[[Sequence[Frame]], Sequence[bytes]]
     ledger: Ledger
+    patch: Callable[[Change], Mapping[str, Any]] = field(kw_only=True)
+    """A whole answer with what was changed in it."""
+    mend: Callable[[Content], Content] = field(kw_only=True)
+    """A call of a whole answer with the arguments that it means."""
+    freeform: Collection[str] = field(default=(), kw_only=True)
+    """As in `InterleaveBuffer`."""
+    limits: Limits = field(default=DEFAULT_LIMITS, kw_only=True)
 
     def __call__(self, body: bytes, message: Message) -> Sequence[Event]:
-        events, error = self._read(self.unroll(body)), message.error
-        told = assemble(events)
-        alike = _gist(told, error) == _gist(message, error) and (told.error is None or error is not None)
+        mended, message = self._mended(body, message)
+        error, alike = message.error, mended is not None
+        if mended is not None:
+            events = self._read(self.unroll(mended))
+            told = assemble(events)
+            alike = _gist(told, error) == _gist(message, error) and (told.error is None or error is not None)
         if not alike:
             events = self._read(self.encoder().receive([*disassemble(message)]))
             told = assemble(events)
@@ -60,6 +77,28 @@ class Unroller:
         if not alike:
             self.ledger.record("Unroller", "body", "rewritten", "it is told in a form that no stream has")
         return events
+
+    def _mended(self, body: bytes, message: Message) -> tuple[bytes | None, Message]:
+        """The same answer with the arguments that its calls are meant to have; one with a call that has none failed
+        there, and no body says that."""
+        if message.error is not None:
+            return body, message
+        content: list[Content] = []
+        for one in message.content:
+            try:
+                content.append(meant(self.mend(one), self.freeform, self.ledger, self.limits))
+            except UpstreamError as error:
+                return None, self._failed(message, content, one, cause_of(error))
+        if (now := evolve(message, content=tuple(content))) == message:
+            return body, message
+        return dumps(self.patch(Change(body, [*disassemble(message)], [*disassemble(now)]))), now
+
+    def _failed(self, message: Message, told: Sequence[Content], call: Content, error: StreamError) -> Message:
+        """An answer as far as the call that cannot be told."""
+        cut = evolve(call, complete=False) if isinstance(call, ToolUse) else call
+        if len(message.content) > len(told) + 1:
+            self.ledger.record("Unroller", "content", "dropped", "it stands behind a call that was cut")
+        return evolve(message, content=(*told, cut), stop_reason=None, error=error)
 
     def _read(self, frames: Sequence[Frame]) -> list[Event]:
         raws = (b"".join(self.framing((frame,))) for frame in frames)
@@ -84,6 +123,8 @@ class StreamGatherer(Stage[Event, Event]):
     limits: Limits = field(default=DEFAULT_LIMITS, kw_only=True)
     answers: Callable[[Mapping[str, Any]], bool] = field(default=bool, kw_only=True)
     """Whether an answer that says that it failed is one all the same, which a client reads."""
+    freeform: Collection[str] = field(default=(), kw_only=True)
+    """As in `InterleaveBuffer`."""
     estimate: Usage | None = field(default=None, kw_only=True)
     """Our own count of the request's tokens, which stands only where the upstream tells none at all."""
     held: int = field(init=False, default=0)
@@ -144,17 +185,18 @@ class StreamGatherer(Stage[Event, Event]):
         except StageError:
             lost = True
         if lost:
-            self.ledger.record("StreamGatherer", "content", "dropped", "the answer failed: it is told by its error")
+            self.ledger.record("StreamGatherer", *UNTOLD)
 
     def _gathered(self) -> Sequence[Event]:
         frames = [*self._frames]
         message = self._assembled(self._given_up())
+        message = evolve(message, content=self._meant(message))
         body = dumps(self.roll(frames, self.ledger))
         told = self._told(body)
         if told is None:
             self.ledger.record("StreamGatherer", "body", "rewritten", "it is told in a form that no whole answer has")
             return [*disassemble(message)]
-        content = in_order_of(told.content, [*map(self._with_arguments, message.content)])
+        content = in_order_of(told.content, message.content)
         content = tuple(map(_with_all, content, told.content)) if len(content) == len(told.content) else content
         if [*map(_known_by, content)] != [*map(_known_by, message.content)]:
             self.ledger.record("StreamGatherer", "content", "reordered", "a whole answer has its own order")
@@ -172,11 +214,13 @@ class StreamGatherer(Stage[Event, Event]):
         counts = [event.usage for event in events if isinstance(event, MessageDelta) and event.usage is not None]
         return evolve(message, usage=counts[-1]) if counts and first is self.estimate else message
 
-    def _with_arguments(self, content: Content) -> Content:
-        """A call whose arguments are nothing has an empty object of them."""
-        if not isinstance(content, ToolUse) or content.kind is not ToolKind.FUNCTION or not content.complete:
-            return content
-        return evolve(content, arguments=_arguments(content))
+    def _meant(self, message: Message) -> tuple[Content, ...]:
+        """The contents of a message with the arguments that its calls are meant to have."""
+        try:
+            return tuple(meant(content, self.freeform, self.ledger, self.limits) for content in message.content)
+        except PipelineError as error:
+            self.ledger.record("StreamGatherer", *UNTOLD)
+            raise error.after([*disassemble(message)][:-2]) from error.__cause__
 
     def _told(self, body: bytes) -> Message | None:
         """What an answer of ours says; None if that is no answer."""
@@ -188,6 +232,20 @@ class StreamGatherer(Stage[Event, Event]):
             return self.read(body)
         except UpstreamError:
             return None
+
+
+def meant(content: Content, freeform: Collection[str], ledger: Ledger, limits: Limits) -> Content:
+    """A call with the arguments that every other route makes of its own; anything else as it is.
+
+    Raises `UpstreamError` if it is said to be whole and they are no JSON object, `LimitExceeded` at a bound.
+    """
+    if not isinstance(content, ToolUse) or content.kind is not ToolKind.FUNCTION:
+        return content
+    buffer = InterleaveBuffer(freeform=freeform, ledger=ledger, limits=limits)
+    arguments = [ArgumentsDelta(0, content.arguments)] if content.arguments else []
+    block = ToolUseBlock(content.id, content.name, content.kind, content.namespace)
+    told = buffer.receive([BlockStart(0, block), *arguments, BlockStop(0, content.complete)])
+    return evolve(content, arguments="".join(event.text for event in told if isinstance(event, ArgumentsDelta)))
 
 
 def in_order_of(told: Sequence[Content], contents: Sequence[Content]) -> tuple[Content, ...]:

@@ -28,7 +28,7 @@ from stages.unwrap import InputUnwrapper
 from stages.validate import BlockValidator
 from stages.verbatim import FrameReturner, OriginKeeper
 from stages.verdict import VerdictStage
-from stages.whole import AnswerBound, BodyReader, BodyWriter, remembering
+from stages.whole import AnswerBound, BodyReader, BodyWriter, mended, remembering
 
 
 def default_chain(
@@ -90,7 +90,8 @@ def default_halves(
     if upstream.name == client.name and isinstance(client, Returning):
         facts = evolve(facts, calls=frozenset())  # what it repeats goes back as it came
         streamed = leaving is Form.STREAM
-        reading = _keeping(client, upstream, arriving, facts, ledger, limits, streamed=streamed)
+        patch = partial(client.patch_body, facts=facts, ledger=ledger, limits=limits)
+        reading = _keeping(client, upstream, arriving, facts, ledger, limits, called, patch=patch, streamed=streamed)
         if options.recover != "off":
             reading = reading | TagScrubber(
                 options=options,
@@ -104,7 +105,6 @@ def default_halves(
         if _renames(facts):
             reading = reading | ToolRestorer(facts.map)
         if not streamed:
-            patch = partial(client.patch_body, facts=facts, ledger=ledger, limits=limits)
             return reading, _writing(client, leaving, facts, ledger, limits, verdict, patch)
         returner = client.returner(facts=facts, ledger=ledger, limits=limits)
         return reading, verdict | FrameReturner(returner, SSEEncoder())
@@ -165,7 +165,9 @@ def _keeping(
     facts: RequestFacts,
     ledger: Ledger,
     limits: Limits,
+    freeform: Collection[str],
     *,
+    patch: Callable[[Change], Any],
     streamed: bool,
 ) -> Stage[bytes, Event]:
     """Bytes of an answer to events that remember what it came as: the frames of a stream, or a whole body.
@@ -183,7 +185,19 @@ def _keeping(
     if streamed:
         unroll = partial(client.unroll, facts=facts, ledger=ledger)
         encoder = partial(upstream.encoder, facts=facts, ledger=ledger, limits=limits)
-        whole = BodyReader(read, limits=limits, tell=Unroller(unroll, keeper, encoder, SSEEncoder().receive, ledger))
+        mend = partial(meant_object, depth=limits.json_depth)
+        told = Unroller(
+            unroll,
+            keeper,
+            encoder,
+            SSEEncoder().receive,
+            ledger,
+            patch=patch,
+            mend=partial(mended, mend=mend, freeform=freeform, ledger=ledger, limits=limits),
+            freeform=freeform,
+            limits=limits,
+        )
+        whole = BodyReader(read, limits=limits, tell=told)
     else:
         stream = stream | StreamGatherer(
             lambda frames, lost: client.roll(frames, facts=facts, ledger=lost),
@@ -192,6 +206,7 @@ def _keeping(
             limits=limits,
             answers=lambda answer: 0 < upstream.keeps_error(answer, 500) < 400,
             estimate=facts.usage,
+            freeform=freeform,
         )
         whole = BodyReader(read, limits=limits, tell=remembering)
     return AnswerReader(stream, whole) if form is None else stream if form is Form.STREAM else whole

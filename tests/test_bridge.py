@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from attrs import evolve
 
+from pipeline.change import Change
 from pipeline.errors import LimitExceeded, UpstreamError
 from pipeline.events import (
     ArgumentsDelta,
@@ -218,7 +219,13 @@ def unroller(ledger: Ledger) -> Unroller:
     def unroll(body: bytes) -> list[Frame]:
         return [Frame(one.encode()) for one in json.loads(body)]
 
-    return Unroller(unroll, Keeper, Encoder, lambda frames: [frame.data for frame in frames], ledger)
+    def patch(change: Change) -> list[str]:
+        return [content.arguments for content in change.now.content if isinstance(content, ToolUse)]
+
+    def framing(frames: Sequence[Frame]) -> list[bytes]:
+        return [frame.data for frame in frames]
+
+    return Unroller(unroll, Keeper, Encoder, framing, ledger, patch=patch, mend=lambda content: content)
 
 
 def test_an_answer_is_told_as_the_frames_of_its_stream() -> None:

@@ -123,15 +123,19 @@ class _Block:
             elif name != "type":
                 self.said[name] = value
 
-    def whole(self) -> Json:
-        """All of it; input that is no object is told as none."""
+    def whole(self, ledger: Ledger) -> Json:
+        """All of it; input that is no object is told as none, and recorded where it is no call of the client's."""
         for name, pieces in self.texts.items():
             text = "".join(pieces)
             if name != MEMBERS[INPUT]:
                 before = self.said.get(name)
                 self.said[name] = (before if isinstance(before, str) else "") + text
+            elif holds_object(text):
+                self.said["input"] = verbatim(text)
             elif text.strip():
-                self.said["input"] = verbatim(text) if holds_object(text) else {}
+                self.said["input"] = {}
+                if self.said.get("type") != "tool_use":
+                    ledger.record("messages.forms", "content[].input", "dropped", "it is no JSON object")
         if self.notes:
             known = self.said.get("citations")
             self.said["citations"] = [*(known if isinstance(known, list) else ()), *self.notes]
@@ -175,7 +179,7 @@ def roll(frames: Iterable[Frame], ledger: Ledger) -> Json:
             message["usage"] = usage
         elif kind != "ping" and said:
             ledger.record("messages.forms", str(kind)[:64], "dropped", "a whole answer has no place for it")
-    return {**message, "content": [block.whole() for block in blocks]}
+    return {**message, "content": [block.whole(ledger) for block in blocks]}
 
 
 def _tell(whole: Json, more: Mapping[str, Any]) -> None:
