@@ -247,7 +247,7 @@ class _Choice:
 
     def whole(self) -> Json:
         """All of it."""
-        told = _whole(self.said)
+        told: Json = _whole(self.said)
         for call, entry in self.known.items():
             body = entry.get(call.kind.value)
             entry |= {"id": call.id} if call.id else {}
