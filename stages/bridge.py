@@ -18,6 +18,7 @@ from pipeline.events import (
     MessageStart,
     MessageStop,
     Origin,
+    StopReason,
     StreamError,
     ToolKind,
     ToolUseBlock,
@@ -35,6 +36,8 @@ NOTHING: Final = ("", "null")
 """What stands for no arguments."""
 ENDS: Final = (MessageDelta, MessageStop, StreamError)
 """What tells how an answer ended."""
+UNTOLD_STOPS: Final = (None, StopReason.END_TURN)
+"""Why an answer ends whose stream does not say it; its whole answer knows better."""
 OVERHEAD: Final = 100
 """What a frame takes besides its bytes, or more."""
 
@@ -196,6 +199,10 @@ class StreamGatherer(Stage[Event, Event]):
         if told is None:
             self.ledger.record("StreamGatherer", "body", "rewritten", "it is told in a form that no whole answer has")
             return [*disassemble(message)]
+        if message.usage is None:
+            told = evolve(told, usage=None)  # counts of nothing, where there must be some
+        if message.stop_reason in UNTOLD_STOPS:
+            message = evolve(message, stop_reason=told.stop_reason)
         content = in_order_of(told.content, message.content)
         content = tuple(map(_with_all, content, told.content)) if len(content) == len(told.content) else content
         if [*map(_known_by, content)] != [*map(_known_by, message.content)]:

@@ -95,9 +95,7 @@ def test_a_second_item_at_a_place_is_another() -> None:
 
 def test_a_response_of_which_nothing_is_told_has_all_that_every_one_must_have() -> None:
     for end in ("completed", "incomplete"):
-        out, outcome = body_of(
-            "responses", named([*done(0, SPOKEN), {"type": f"response.{end}"}]), RequestFacts(model="m")
-        )
+        out, _ = body_of("responses", named([*done(0, SPOKEN), {"type": f"response.{end}"}]), RequestFacts(model="m"))
         body = json.loads(out)
         assert (body["status"], body["object"], body["model"], body["output"]) == (end, "response", "m", [SPOKEN])
         assert {"id", "created_at", "tools", "tool_choice", "parallel_tool_calls"} <= body.keys()

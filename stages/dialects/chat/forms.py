@@ -15,7 +15,7 @@ from pipeline.events import Frame, StopReason
 from pipeline.jsontext import as_written, dumps
 from pipeline.ledger import Ledger
 from pipeline.limits import Limits
-from pipeline.unread import brings, says
+from pipeline.unread import Unread, brings, says
 from stages.dialects.chat.calls import Call, Calls
 from stages.dialects.chat.content import REASONING, pieces_of
 from stages.dialects.chat.encode import completion_id
@@ -26,6 +26,7 @@ from stages.dialects.chat.patch import Json, entries_in, finish_word, said_in
 from stages.dialects.chat.returned import WHOSE
 from stages.dialects.chat.stops import finish_of
 from stages.dialects.chat.usage import tells, usage_object, usage_of
+from stages.dialects.chat.within import OF_PART, PARTS
 
 STAGE: Final = "chat.forms"
 
@@ -124,8 +125,12 @@ def _chunks(choice: Json, ledger: Ledger, *, failed: bool) -> Iterator[Json]:
 
 
 def _texts(delta: Mapping[str, Any], ledger: Ledger) -> Json:
-    """What a content in parts says, text by text."""
+    """What a content in parts says, text by text; what else a part says is recorded."""
     texts: dict[str, str] = {}
+    unread = Unread(STAGE, ledger, "a stream has texts, not parts")
+    for part in _list(delta.get("content")):
+        if isinstance(part, dict) and part.get("type", "text") in PARTS:
+            unread.note(part, OF_PART, "content[].")
     for kind, text in pieces_of(delta, ledger):
         member = {"text": "content", "reasoning": REASONING[0]}.get(kind, kind)
         texts[member] = texts.get(member, "") + text

@@ -11,7 +11,7 @@ from pipeline.events import Frame, StopReason, StreamError, Usage
 from pipeline.jsontext import as_written, dumps, holds_object, verbatim
 from pipeline.ledger import Ledger
 from pipeline.unread import says
-from stages.dialects.messages.encode import message_id
+from stages.dialects.messages.encode import UNCOUNTED, message_id
 from stages.dialects.messages.errors import error_body, error_of, keeps
 from stages.dialects.messages.normalize import CUTTING, OF_END, STOP_REASONS
 from stages.dialects.messages.returned import START, STOP, TOLD, framed, object_of, said_in
@@ -148,10 +148,11 @@ ADDING: Final = frozenset(MEMBERS.values())
 """What goes on from delta to delta; of anything else the last counts."""
 
 
-def roll(frames: Iterable[Frame], ledger: Ledger) -> Json:
+def roll(frames: Iterable[Frame], *, facts: RequestFacts, ledger: Ledger) -> Json:
     """The whole answer that a stream makes. A block that begins at a place that is taken is another one.
 
-    What stands beside a message, or a block, in an event stands in it. What an event of another kind tells is lost.
+    What a message must have and lacks is made. What stands beside a message, or a block, in an event stands in it. What
+    an event of another kind tells is lost.
     """
     message: Json = {}
     blocks: list[_Block] = []
@@ -179,7 +180,13 @@ def roll(frames: Iterable[Frame], ledger: Ledger) -> Json:
             message["usage"] = usage
         elif kind != "ping" and said:
             ledger.record("messages.forms", str(kind)[:64], "dropped", "a whole answer has no place for it")
-    return {**message, "content": [block.whole(ledger) for block in blocks]}
+    content = [block.whole(ledger) for block in blocks]
+    made = {"id": message_id(""), "type": "message", "role": "assistant", "model": facts.model}
+    due = {name: value for name, value in made.items() if not message.get(name)}
+    if not message.get("usage"):
+        ledger.record("messages.forms", *UNCOUNTED)
+        due["usage"] = counts_of(Usage())
+    return {**message, **due, **_stopped(message, content, ledger), "content": content}
 
 
 def _tell(whole: Json, more: Mapping[str, Any]) -> None:
