@@ -171,9 +171,9 @@ def test_a_messages_answer_of_which_nothing_is_told_is_one() -> None:
 
 def test_what_a_part_of_a_chat_content_has_beside_its_text_is_recorded_where_a_stream_has_no_parts() -> None:
     parts: list[Json] = [
+        {"type": "thinking", "thinking": "R", "more": ODD},
         {"type": "text", "text": "hel", "odd": 1, "annotations": [{"x": 1}]},
         {"type": "text", "text": "lo", "odd": 2, "none": None},
-        {"type": "thinking", "thinking": "R", "more": ODD},
         {"type": "odd", "said": 1},
     ]
     body = chat(parts)
