@@ -7,6 +7,7 @@ from typing import Any
 from attrs import frozen
 
 from pipeline.dialect import NO_REQUEST, dialect
+from pipeline.events import CUTTING, ToolKind
 from pipeline.jsontext import value_of
 from pipeline.ledger import Ledger
 from pipeline.limits import DEFAULT_LIMITS
@@ -32,7 +33,10 @@ class Heard:
 
     @property
     def calls(self) -> list[tuple[str, Any]]:
-        """The calls that it runs: those that are whole, of an answer that did not fail."""
+        """The calls that it runs: those that are whole, of an answer that did not fail and that nothing cut: a whole
+        Messages answer does not say which call was."""
+        if self.message.error is not None or self.message.stop_reason in CUTTING:
+            return []
         return [(call.name, arguments_of(call)) for call in self.of(ToolUse) if call.complete]
 
     @property
@@ -46,7 +50,12 @@ class Heard:
 
 
 def arguments_of(call: ToolUse) -> Any:
-    """The arguments of a call as a value; a text that is none stands for itself."""
+    """The arguments of a call as a value; a text that is none stands for itself.
+
+    Free text is held by an object where a dialect has no such calls, unless the request declared its tool.
+    """
+    if call.kind is ToolKind.CUSTOM:
+        return {"input": call.arguments}
     value = value_of(call.arguments)
     return call.arguments if value is None else value
 

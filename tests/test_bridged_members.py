@@ -185,3 +185,28 @@ def test_what_a_part_of_a_chat_content_has_beside_its_text_is_recorded_where_a_s
     lost = sorted((entry.path, entry.action) for entry in outcome.ledger)
     paths = ("content[]", *(f"content[].{name}" for name in ("annotations", "more", "odd")))
     assert lost == [(path, "dropped") for path in paths]
+
+
+@pytest.mark.parametrize("name", ["chat", "messages", "responses"])
+def test_a_frame_that_is_no_json_object_is_recorded_where_its_stream_becomes_a_whole_answer(name: str) -> None:
+    stream, _ = stream_of(name, bodies()[name])
+    head, sep, rest = stream.partition(b"\n\n")
+    out, outcome = body_of(name, head + sep + b"data: [1]\n\n" + rest)
+    assert json.loads(out) == json.loads(body_of(name, stream)[0])
+    assert ("frame", "ignored") in [(entry.path, entry.action) for entry in outcome.ledger]
+    assert body_of(name, stream)[1].ledger.as_dicts() == []
+
+
+def test_a_choice_that_is_none_is_recorded() -> None:
+    frames = frames_of("chat")
+    frames[0]["choices"].append(7)
+    assert [entry.path for entry in body_of("chat", sse(*frames))[1].ledger] == ["choices[]"]
+
+
+def test_a_delta_without_a_block_is_in_one_of_its_own() -> None:
+    frames = [frame for frame in frames_of("messages") if frame["type"] != "content_block_start" or frame["index"] > 1]
+    out, outcome = body_of("messages", sse(*frames))
+    content = json.loads(out)["content"]
+    assert [block["type"] for block in content[:2]] == ["thinking", "text"]
+    assert (content[0]["thinking"], content[1]["text"]) == ("T", "hello")
+    assert {(entry.path, entry.action) for entry in outcome.ledger} == {("content_block_start", "mended")}

@@ -189,9 +189,14 @@ def roll(
     tells it from others the first. What it must have and lacks is made."""
     whole: Json = {}
     choices: dict[int, _Choice] = {}
-    for chunk in map(said_in, frames):
+    for frame in frames:
+        chunk = said_in(frame)
+        if not chunk and frame.data.strip() not in (DONE, b"{}"):
+            ledger.record(STAGE, "frame", "ignored", "no JSON object")
         for more in _list(chunk.pop("choices", None)):
-            if isinstance(more, dict):
+            if not isinstance(more, dict):
+                ledger.record(STAGE, "choices[]", "ignored", "no object")
+            else:
                 place = more["index"] if isinstance(more.get("index"), int) else 0
                 choice = choices.get(place) or choices.setdefault(place, _Choice.of(facts, ledger))
                 choice.add(more)

@@ -144,6 +144,8 @@ class _Block:
 
 FRAMED: Final = frozenset({"type", "index", "message", "content_block", "delta", "usage"})
 """What an event of the dialect has; what else it has stands beside that."""
+BEGUN: Final = {TEXT: "text", THINKING: "thinking"}
+"""The blocks that a delta without one is of."""
 ADDING: Final = frozenset(MEMBERS.values())
 """What goes on from delta to delta; of anything else the last counts."""
 
@@ -161,6 +163,13 @@ def roll(frames: Iterable[Frame], *, facts: RequestFacts, ledger: Ledger) -> Jso
         said = said_in(frame)
         kind, place = said.get("type") or frame.name.decode("utf-8", "replace"), said.get("index")
         beside = {name: value for name, value in said.items() if name not in FRAMED}
+        if not said and frame.data.strip() != b"{}":
+            ledger.record("messages.forms", "frame", "ignored", "no JSON object")
+        begun = BEGUN.get(str(object_of(said.get("delta")).get("type")))
+        if kind == DELTA and isinstance(place, int) and place not in places and begun is not None:
+            blocks.append(_Block({"type": begun}))
+            places[place] = blocks[-1]
+            ledger.record("messages.forms", "content_block_start", "mended", "none came before its delta")
         if kind == "message_start":
             _tell(message, beside)
             _tell(message, object_of(said.get("message")))

@@ -19,7 +19,7 @@ from stages.dialects.responses.errors import failed_error
 from stages.dialects.responses.grammar import REASONS as KNOWN
 from stages.dialects.responses.keeper import ADDED, ITEM_DONE
 from stages.dialects.responses.kept import CALLS, DELTA, EVENTS, OF_PARTS, PART, PART_DONE, Kept, said_in
-from stages.dialects.responses.normalize import FAILED, LIFE, STOP_REASONS, TERMINALS
+from stages.dialects.responses.normalize import DONE, FAILED, LIFE, STOP_REASONS, TERMINALS
 from stages.dialects.responses.patch import REPEAT
 from stages.dialects.responses.stops import INCOMPLETE as REASONS
 from stages.dialects.responses.usage import tells, usage_object, usage_of
@@ -221,7 +221,10 @@ def roll(
     """
     response: Json = {}
     rolled = _Rolled()
-    for said in map(said_in, frames):
+    for frame in frames:
+        said = said_in(frame)
+        if not said and frame.data.strip() not in (DONE, b"{}"):
+            ledger.record("responses.forms", "frame", "ignored", "no JSON object")
         kind = str(said.get("type"))
         rolled.take(kind, said)
         told = said if said.get("object") == "response" else said.get("response")
