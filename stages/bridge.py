@@ -1,7 +1,7 @@
 """One dialect over itself, in the other form: a whole answer leaves as its stream, a stream as its whole answer."""
 
 from collections import deque
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from attrs import define, evolve, field, frozen
@@ -9,9 +9,6 @@ from attrs import define, evolve, field, frozen
 from pipeline.change import Change
 from pipeline.errors import LimitExceeded, PipelineError, StageError, UpstreamError
 from pipeline.events import (
-    ArgumentsDelta,
-    BlockStart,
-    BlockStop,
     Event,
     Frame,
     MessageDelta,
@@ -20,8 +17,6 @@ from pipeline.events import (
     Origin,
     StopReason,
     StreamError,
-    ToolKind,
-    ToolUseBlock,
     Usage,
 )
 from pipeline.failure import UNTOLD
@@ -30,7 +25,6 @@ from pipeline.ledger import Ledger
 from pipeline.limits import DEFAULT_LIMITS, Limits
 from pipeline.message import Content, Message, Reasoning, Refusal, ServerItem, Text, ToolUse, assemble, disassemble
 from pipeline.stage import Stage, cause_of
-from stages.interleave import InterleaveBuffer
 
 NOTHING: Final = ("", "null")
 """What stands for no arguments."""
@@ -58,11 +52,8 @@ class Unroller:
     ledger: Ledger
     patch: Callable[[Change], Mapping[str, Any]] = field(kw_only=True)
     """A whole answer with what was changed in it."""
-    mend: Callable[[Content], Content] = field(kw_only=True)
-    """A call of a whole answer with the arguments that it means."""
-    freeform: Collection[str] = field(default=(), kw_only=True)
-    """As in `InterleaveBuffer`."""
-    limits: Limits = field(default=DEFAULT_LIMITS, kw_only=True)
+    meant: Callable[[Content], Content] = field(kw_only=True)
+    """A call with the arguments that any other client would be told. Raises `UpstreamError` if it has none."""
 
     def __call__(self, body: bytes, message: Message) -> Sequence[Event]:
         mended, message = self._mended(body, message)
@@ -89,7 +80,7 @@ class Unroller:
         content: list[Content] = []
         for one in message.content:
             try:
-                content.append(meant(self.mend(one), self.freeform, self.ledger, self.limits))
+                content.append(self.meant(one))
             except UpstreamError as error:
                 return None, self._failed(message, content, one, cause_of(error))
         if (now := evolve(message, content=tuple(content))) == message:
@@ -126,8 +117,8 @@ class StreamGatherer(Stage[Event, Event]):
     limits: Limits = field(default=DEFAULT_LIMITS, kw_only=True)
     answers: Callable[[Mapping[str, Any]], bool] = field(default=bool, kw_only=True)
     """Whether an answer that says that it failed is one all the same, which a client reads."""
-    freeform: Collection[str] = field(default=(), kw_only=True)
-    """As in `InterleaveBuffer`."""
+    meant: Callable[[Content], Content] = field(kw_only=True)
+    """As in `Unroller`."""
     estimate: Usage | None = field(default=None, kw_only=True)
     """Our own count of the request's tokens, which stands only where the upstream tells none at all."""
     held: int = field(init=False, default=0)
@@ -224,7 +215,7 @@ class StreamGatherer(Stage[Event, Event]):
     def _meant(self, message: Message) -> tuple[Content, ...]:
         """The contents of a message with the arguments that its calls are meant to have."""
         try:
-            return tuple(meant(content, self.freeform, self.ledger, self.limits) for content in message.content)
+            return tuple(map(self.meant, message.content))
         except PipelineError as error:
             self.ledger.record("StreamGatherer", *UNTOLD)
             raise error.after([*disassemble(message)][:-2]) from error.__cause__
@@ -239,20 +230,6 @@ class StreamGatherer(Stage[Event, Event]):
             return self.read(body)
         except UpstreamError:
             return None
-
-
-def meant(content: Content, freeform: Collection[str], ledger: Ledger, limits: Limits) -> Content:
-    """A call with the arguments that every other route makes of its own; anything else as it is.
-
-    Raises `UpstreamError` if it is said to be whole and they are no JSON object, `LimitExceeded` at a bound.
-    """
-    if not isinstance(content, ToolUse) or content.kind is not ToolKind.FUNCTION:
-        return content
-    buffer = InterleaveBuffer(freeform=freeform, ledger=ledger, limits=limits)
-    arguments = [ArgumentsDelta(0, content.arguments)] if content.arguments else []
-    block = ToolUseBlock(content.id, content.name, content.kind, content.namespace)
-    told = buffer.receive([BlockStart(0, block), *arguments, BlockStop(0, content.complete)])
-    return evolve(content, arguments="".join(event.text for event in told if isinstance(event, ArgumentsDelta)))
 
 
 def in_order_of(told: Sequence[Content], contents: Sequence[Content]) -> tuple[Content, ...]:

@@ -18,7 +18,7 @@ from pipeline.route import DEFAULT_ANSWERS, AnswerOptions
 from pipeline.stage import Stage
 from stages.answer import AnswerReader
 from stages.bridge import StreamGatherer, Unroller
-from stages.interleave import InterleaveBuffer
+from stages.interleave import InterleaveBuffer, meant
 from stages.raw import RawDecoder
 from stages.restore import ToolRestorer
 from stages.scrub import TagScrubber, meant_object
@@ -182,6 +182,7 @@ def _keeping(
     read = partial(upstream.read_body, facts=facts, ledger=Ledger(), limits=limits)
     decoder = SSEDecoder(limits=limits, sentinels=tuple(upstream.sentinels), ledger=ledger)
     stream = RawDecoder(decoder) | keeper()
+    alone = partial(meant, freeform=freeform, ledger=ledger, limits=limits)
     if streamed:
         unroll = partial(client.unroll, facts=facts, ledger=ledger)
         encoder = partial(upstream.encoder, facts=facts, ledger=ledger, limits=limits)
@@ -193,9 +194,7 @@ def _keeping(
             SSEEncoder().receive,
             ledger,
             patch=patch,
-            mend=partial(mended, mend=mend, freeform=freeform, ledger=ledger, limits=limits),
-            freeform=freeform,
-            limits=limits,
+            meant=lambda one: alone(mended(one, mend=mend, freeform=freeform, ledger=ledger, limits=limits)),
         )
         whole = BodyReader(read, limits=limits, tell=told)
     else:
@@ -206,7 +205,7 @@ def _keeping(
             limits=limits,
             answers=lambda answer: 0 < upstream.keeps_error(answer, 500) < 400,
             estimate=facts.usage,
-            freeform=freeform,
+            meant=alone,
         )
         whole = BodyReader(read, limits=limits, tell=remembering)
     return AnswerReader(stream, whole) if form is None else stream if form is Form.STREAM else whole

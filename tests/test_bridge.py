@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import pytest
@@ -27,6 +28,7 @@ from pipeline.message import Message, Reasoning, Refusal, ServerItem, Text, Tool
 from pipeline.stage import Stage
 from pipeline.testing import EOF, check_stage, play
 from stages.bridge import OVERHEAD, StreamGatherer, Unroller, in_order_of
+from stages.interleave import meant
 from tests.canonical import BEGIN, BOOM, CUT, END, REASONING, TEXT, start, stop, text
 
 ENDING = (END, MessageStop())
@@ -61,7 +63,9 @@ def gatherer(told: Message | None, limits: Limits | None = None) -> tuple[Stream
             raise UpstreamError("no answer", code="none")
         return told
 
-    return StreamGatherer(roll, read, ledger=ledger, limits=limits or Limits()), rolled, ledger
+    bound = limits or Limits()
+    means = partial(meant, freeform=(), ledger=ledger, limits=bound)
+    return StreamGatherer(roll, read, meant=means, ledger=ledger, limits=bound), rolled, ledger
 
 
 def message(*content: Any) -> Message:
@@ -225,7 +229,7 @@ def unroller(ledger: Ledger) -> Unroller:
     def framing(frames: Sequence[Frame]) -> list[bytes]:
         return [frame.data for frame in frames]
 
-    return Unroller(unroll, Keeper, Encoder, framing, ledger, patch=patch, mend=lambda content: content)
+    return Unroller(unroll, Keeper, Encoder, framing, ledger, patch=patch, meant=lambda content: content)
 
 
 def test_an_answer_is_told_as_the_frames_of_its_stream() -> None:
