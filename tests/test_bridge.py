@@ -223,8 +223,8 @@ def unroller(ledger: Ledger) -> Unroller:
     def unroll(body: bytes) -> list[Frame]:
         return [Frame(one.encode()) for one in json.loads(body)]
 
-    def patch(change: Change) -> list[str]:
-        return [content.arguments for content in change.now.content if isinstance(content, ToolUse)]
+    def patch(change: Change) -> dict[str, Any]:
+        raise AssertionError("nothing was mended")
 
     def framing(frames: Sequence[Frame]) -> list[bytes]:
         return [frame.data for frame in frames]

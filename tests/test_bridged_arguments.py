@@ -59,7 +59,8 @@ def stream_of(name: str, *pieces: str, reason: str = "tool_use") -> bytes:
         said["status"] = "incomplete"
     ended = "completed" if reason == "tool_use" else "incomplete"
     why = None if ended == "completed" else {"reason": "max_output_tokens"}
-    answer = {"id": "r", "object": "response", "created_at": 1, "model": "m", "status": ended, "output": [*items, said]}
+    answer: Json = {"id": "r", "object": "response", "created_at": 1, "model": "m", "status": ended}
+    answer["output"] = [*items, said]
     begun = {**said, "arguments": "", "status": "in_progress"}
     deltas = (
         {"type": "response.function_call_arguments.delta", "item_id": "fc", "output_index": 1, "delta": piece}
@@ -80,7 +81,7 @@ def stream_of(name: str, *pieces: str, reason: str = "tool_use") -> bytes:
 def items_of(arguments: str) -> list[Json]:
     """The items of a response with a text and a call."""
     part: Json = {"type": "output_text", "text": "hello", "annotations": []}
-    called = {"type": "function_call", "id": "fc", "call_id": "c", "name": "f", "arguments": arguments}
+    called: Json = {"type": "function_call", "id": "fc", "call_id": "c", "name": "f", "arguments": arguments}
     return [
         {"type": "message", "id": "msg", "role": "assistant", "status": "completed", "content": [part]},
         {**called, "status": "completed", "odd": 1},

@@ -52,8 +52,9 @@ def done(at: int, item: Json) -> list[Json]:
 
 def gathered(frames: list[Json], *output: Json, **members: Any) -> tuple[Json, list[tuple[str, str]]]:
     """The whole answer of a stream, and the ledger."""
-    last = {"type": "response.completed", "response": {**response(*output), **members}}
-    begun = {**last["response"], "status": "in_progress", "output": []}
+    answer: Json = {**response(*output), **members}
+    last: Json = {"type": "response.completed", "response": answer}
+    begun = {**answer, "status": "in_progress", "output": []}
     out, outcome = body_of("responses", named([{"type": "response.created", "response": begun}, *frames, last]))
     return json.loads(out), [(entry.path, entry.action) for entry in outcome.ledger]
 

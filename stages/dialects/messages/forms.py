@@ -165,9 +165,9 @@ def roll(frames: Iterable[Frame], *, facts: RequestFacts, ledger: Ledger) -> Jso
         beside = {name: value for name, value in said.items() if name not in FRAMED}
         if not said and frame.data.strip() != b"{}":
             ledger.record("messages.forms", "frame", "ignored", "no JSON object")
-        begun = BEGUN.get(str(object_of(said.get("delta")).get("type")))
-        if kind == DELTA and isinstance(place, int) and place not in places and begun is not None:
-            blocks.append(_Block({"type": begun}))
+        of = BEGUN.get(str(object_of(said.get("delta")).get("type")))
+        if kind == DELTA and isinstance(place, int) and place not in places and of is not None:
+            blocks.append(_Block({"type": of}))
             places[place] = blocks[-1]
             ledger.record("messages.forms", "content_block_start", "mended", "none came before its delta")
         if kind == "message_start":
@@ -190,12 +190,17 @@ def roll(frames: Iterable[Frame], *, facts: RequestFacts, ledger: Ledger) -> Jso
         elif kind != "ping" and said:
             ledger.record("messages.forms", str(kind)[:64], "dropped", "a whole answer has no place for it")
     content = [block.whole(ledger) for block in blocks]
-    made = {"id": message_id(""), "type": "message", "role": "assistant", "model": facts.model}
+    return {**message, **_due(message, facts, ledger), **_stopped(message, content, ledger), "content": content}
+
+
+def _due(message: Json, facts: RequestFacts, ledger: Ledger) -> Json:
+    """What a message must have and lacks."""
+    made: Json = {"id": message_id(""), "type": "message", "role": "assistant", "model": facts.model}
     due = {name: value for name, value in made.items() if not message.get(name)}
     if not message.get("usage"):
         ledger.record("messages.forms", *UNCOUNTED)
         due["usage"] = counts_of(Usage())
-    return {**message, **due, **_stopped(message, content, ledger), "content": content}
+    return due
 
 
 def _tell(whole: Json, more: Mapping[str, Any]) -> None:
