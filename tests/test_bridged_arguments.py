@@ -62,10 +62,8 @@ def stream_of(name: str, *pieces: str, reason: str = "tool_use") -> bytes:
     answer: Json = {"id": "r", "object": "response", "created_at": 1, "model": "m", "status": ended}
     answer["output"] = [*items, said]
     begun = {**said, "arguments": "", "status": "in_progress"}
-    deltas = (
-        {"type": "response.function_call_arguments.delta", "item_id": "fc", "output_index": 1, "delta": piece}
-        for piece in pieces
-    )
+    where: Json = {"type": "response.function_call_arguments.delta", "item_id": "fc", "output_index": 1}
+    deltas = [{**where, "delta": piece} for piece in pieces]
     return named(
         [
             {"type": "response.created", "response": {**answer, "status": "in_progress", "output": []}},
