@@ -63,13 +63,13 @@ def stream_of(name: str, *pieces: str, reason: str = "tool_use") -> bytes:
     answer["output"] = [*items, said]
     begun = {**said, "arguments": "", "status": "in_progress"}
     where: Json = {"type": "response.function_call_arguments.delta", "item_id": "fc", "output_index": 1}
-    deltas = [{**where, "delta": piece} for piece in pieces]
+    told = [{**where, "delta": piece} for piece in pieces]
     return named(
         [
             {"type": "response.created", "response": {**answer, "status": "in_progress", "output": []}},
             {"type": "response.output_item.done", "output_index": 0, "item": items[0]},
             {"type": "response.output_item.added", "output_index": 1, "item": begun},
-            *deltas,
+            *told,
             {"type": "response.output_item.done", "output_index": 1, "item": said},
             {"type": f"response.{ended}", "response": {**answer, "incomplete_details": why}},
         ]
