@@ -142,12 +142,12 @@ def status_told(error: StreamError, status: int, due: int) -> int:
     the error's class in the client's API.
 
     The upstream's stands, since clients act on it; but not one that is no error's (a redirection), nor one that says
-    another class and at which clients would ask again, where the error's own is not worth it.
+    another class and at which clients would ask again though it is not worth it, or would not though it is.
     """
     if not 400 <= status < 600:
         return due
-    another = error.kind is not kind_of_status(status) and not error.retryable
-    return due if another and _asked_again(status) and not _asked_again(due) else status
+    another = error.kind is not kind_of_status(status) and _asked_again(due) is error.retryable
+    return due if another and _asked_again(status) is not error.retryable else status
 
 
 def redirected(status: int, location: str) -> StreamError:
@@ -205,7 +205,7 @@ def _text(layer: Mapping[str, Any]) -> str:
     for name in ("message", "detail", "error", "msg"):
         said = layer.get(name)
         if isinstance(said, str | list) and (text := _message(said)):
-            return text
+            return _placed(layer, text)
     return ""
 
 
@@ -226,5 +226,12 @@ def _message(message: Any) -> str:
     if isinstance(message, list):
         return "; ".join(filter(None, map(_message, message)))
     if isinstance(message, dict):
-        return _message(message.get("message") or message.get("msg"))
+        return _placed(message, _message(message.get("message") or message.get("msg")))
     return ""
+
+
+def _placed(error: Mapping[str, Any], text: str) -> str:
+    """What an error says, behind the member of the request that it is about, where it names one (FastAPI's `loc`)."""
+    place = error.get("loc")
+    steps = [str(step) for step in place if isinstance(step, str | int)] if isinstance(place, list) else []
+    return f"{'.'.join(steps)}: {text}" if text and steps else text

@@ -18,7 +18,7 @@ _BEGINNING = ("{", MEMBER, ":", '"')
 _HEAD = re.compile(r'[ \t\n\r]*\{[ \t\n\r]*"input"[ \t\n\r]*:[ \t\n\r]*"')
 _HEAD_CHARS = 100
 """Within so many characters the string begins, or what comes is something else."""
-_JSON = re.compile(r'[ \t\n\r]*+(?:"|\{[ \t\n\r]*+(?:\}|"(?P<key>[^"\\]*+)(?P<end>["\\]?)|\Z)|\Z)')
+_JSON = re.compile(r'[ \t\n\r]*+(?:"|\{[ \t\n\r]*+(?:[}"]|\Z)|\Z)')
 """How a string or an object begins, or what may become one."""
 _INSIDE = re.compile(r'[^"\\]*+(?:\\(?:u[0-9a-fA-F]{4}|[^u])[^"\\]*+)*+', re.DOTALL)
 """The inside of a JSON string, up to its closing quote or to an escape that has not come whole."""
@@ -39,15 +39,15 @@ class _State(Enum):
 class Unwrapped:
     """The text inside `{"input": "..."}`, fed as fragments and given out as far as it is certain.
 
-    What is no JSON is the text itself. So is a JSON string, decoded; and any other object, as it was written: it is
-    given at the end, since an object may spell its member in another way.
+    What is no JSON is the text itself. So is a JSON string, decoded; and an object without that text, as it was
+    written: it is given at the end, since the member may come late in it, or be spelled in another way.
     """
 
     limits: Limits = DEFAULT_LIMITS
     held: int = field(init=False, default=0)
     """Bytes of what is kept."""
     odd: bool = field(init=False, default=False)
-    """Something stood behind the string that cannot be said any more."""
+    """Something stood beside the string, or behind it, that cannot be said."""
     bare: bool = field(init=False, default=False)
     """It was the text itself, and no object with it."""
     _state: _State = field(init=False, default=_State.HEAD)
@@ -84,7 +84,8 @@ class Unwrapped:
         kept = self._taken()
         if self._state is not _State.HEAD and self._state is not _State.OTHER:
             return ""
-        text = _text_of(kept, self.limits.json_depth)
+        text, beside = _text_of(kept, self.limits.json_depth)
+        self.odd = self.odd or beside
         self.bare = text is None or kept.lstrip(BLANK).startswith('"')
         return kept if text is None else text
 
@@ -149,23 +150,26 @@ def beginning(text: str) -> int:
 
 
 def _may_hold(head: str) -> bool:
-    """Whether a beginning may be that of a string, or of an object with the one member, however that is spelled."""
-    found = _JSON.match(head)
-    if found is None or (key := found["key"]) is None or found["end"] == "\\":
-        return found is not None
-    return MEMBER[1:-1] == key if found["end"] else MEMBER[1:-1].startswith(key)
+    """Whether a beginning may be that of a string, or of an object, wherever in it the one member comes."""
+    return _JSON.match(head) is not None
 
 
-def _text_of(kept: str, depth: int) -> str | None:
+def _text_of(kept: str, depth: int) -> tuple[str | None, bool]:
     """The text that a JSON value holds: an object with the one member, or none, or a string, also one that is such an
-    object; None if it is another."""
+    object; None if it is another. And whether there is more beside it."""
     said = _read(kept, depth)
-    if isinstance(said, str):
-        inner = _read(said, depth)
-        text = inner.get("input") if isinstance(inner, dict) and len(inner) == 1 else said
-        return whole_text(text if isinstance(text, str) else said)
-    text = said.get("input") if isinstance(said, dict) and len(said) == 1 else None
-    return whole_text(text) if isinstance(text, str) else "" if said == {} or not kept.strip(BLANK) else None
+    text, beside = _member(_read(said, depth) if isinstance(said, str) else said)
+    if text is None and isinstance(said, str):
+        text = said
+    if text is not None:
+        return whole_text(text), beside
+    return "" if said == {} or not kept.strip(BLANK) else None, False
+
+
+def _member(said: Any) -> tuple[str | None, bool]:
+    """The text of the one member, and whether there are others; None if it is no object with such a text."""
+    text = said.get("input") if isinstance(said, dict) else None
+    return (text, len(said) > 1) if isinstance(text, str) else (None, False)
 
 
 def _read(text: str, depth: int) -> Any:

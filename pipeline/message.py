@@ -142,8 +142,10 @@ class _Growing:
                 yield Refusal("".join(self.refusal))
 
 
-def assemble(events: Iterable[Event]) -> Message:
+def assemble(events: Iterable[Event], estimate: Usage | None = None) -> Message:
     """The message that events make: a block's deltas joined, blocks in the order in which they opened.
+
+    `estimate` is our own count of the request's tokens, which is none of the message's.
 
     Raises `StageError` for a delta or a stop of a block that was never opened.
     """
@@ -170,7 +172,7 @@ def assemble(events: Iterable[Event]) -> Message:
         content=tuple(content for block in blocks.values() for content in block.content()),
         stop_reason=end.stop_reason if end else None,
         stop_sequence=end.stop_sequence if end else None,
-        usage=final_usage(start.usage, end.usage if end else None),
+        usage=final_usage(start.usage, end.usage if end else None, estimate),
         error=error,
         served=end.served if end and end.served else start.served,
     )
@@ -179,21 +181,30 @@ def assemble(events: Iterable[Event]) -> Message:
 def final_usage(first: Usage | None, last: Usage | None, estimate: Usage | None = None) -> Usage | None:
     """The counts that stand of a message that began with `first` and ended with `last`.
 
-    What went in is told by `first` if `last` does not say. An estimate alone is nothing to be told: None.
+    What went in is told by `first` if `last` does not say. An estimate is nothing to be told; None if there is no more.
     """
     if last is None or last is estimate:
         return None if first is estimate else first
-    if first is None or last.input or last.cache_read or last.cache_write:
+    if first is None or first is estimate or tells_input(last):
         return last
     return evolve(last, input=first.input, cache_read=first.cache_read, cache_write=first.cache_write)
 
 
-def disassemble(message: Message) -> Iterator[Event]:
+def tells_input(usage: Usage) -> bool:
+    """Whether counts tell what went in."""
+    return bool(usage.input or usage.cache_read or usage.cache_write)
+
+
+def disassemble(message: Message, estimate: Usage | None = None) -> Iterator[Event]:
     """The events that make a message: each block opened, written at one stroke and closed; then how it ended.
 
-    A call that is not complete is left open if the message ends in an error, else closed as such.
+    A call that is not complete is left open if the message ends in an error, else closed as such. Where its counts do
+    not tell what went in, the message begins with the estimate of that, if there is one, as a stream does.
     """
-    yield MessageStart(message.id, message.model, message.usage, message.served)
+    begun = message.usage
+    if estimate is not None and (begun is None or not tells_input(begun)):
+        begun = estimate
+    yield MessageStart(message.id, message.model, begun, message.served)
     for index, content in enumerate(message.content):
         yield from _block(index, content, message.error is not None)
     if message.error is not None:

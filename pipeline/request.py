@@ -371,11 +371,14 @@ class RequestOptions:
     max_tokens: int = 32_000
     """The bound for a dialect that demands one, where the client gives none."""
     most_tokens: int | None = None
-    """The largest bound that the upstream takes."""
+    """The largest bound that the upstream takes. Ours keep it too, and a budget to think that it leaves no room is half
+    of it, or none."""
     old_max_tokens: bool = False
-    """The upstream knows only the older name of the bound on the answer's tokens."""
+    """The upstream knows only the older name of the bound on the answer's tokens: no other goes up, also of one that
+    could not be read."""
     effort: str | None = None
-    """A policy's effort instead of the client's; empty: say nothing of reasoning at all."""
+    """A policy's effort instead of the client's; empty: say nothing of reasoning at all. What the client says beside it
+    in the same object stays toward its own dialect; what is replaced is recorded."""
     off_effort: str = "none"
     """What to ask for where no reasoning is wanted, for models that cannot do without; empty: nothing."""
     replay_reasoning: bool = False
@@ -391,7 +394,8 @@ class RequestOptions:
     sampling: bool = True
     """The upstream's models take `temperature`, `top_p`, `top_k`."""
     thinking_budget: bool = False
-    """The upstream's models take a budget of tokens to think, not an effort."""
+    """The upstream's models take a budget of tokens to think, not an effort: none goes up, also to the client's own
+    dialect, and a client's own budget stays as it is."""
 
 
 SAMPLING = ("temperature", "top_p", "top_k")

@@ -23,7 +23,18 @@ from pipeline.failure import UNTOLD
 from pipeline.jsontext import dumps
 from pipeline.ledger import Ledger
 from pipeline.limits import DEFAULT_LIMITS, Limits
-from pipeline.message import Content, Message, Reasoning, Refusal, ServerItem, Text, ToolUse, assemble, disassemble
+from pipeline.message import (
+    Content,
+    Message,
+    Reasoning,
+    Refusal,
+    ServerItem,
+    Text,
+    ToolUse,
+    assemble,
+    disassemble,
+    tells_input,
+)
 from pipeline.stage import Stage, cause_of
 
 NOTHING: Final = ("", "null")
@@ -50,6 +61,8 @@ class Unroller:
     encoder: Callable[[], Stage[Event, Frame]]
     framing: Callable[[Sequence[Frame]], Sequence[bytes]]
     ledger: Ledger
+    estimate: Usage | None = None
+    """Our own count of the request's tokens, which a stream may have to begin with."""
     patch: Callable[[Change], Mapping[str, Any]] = field(kw_only=True)
     """A whole answer with what was changed in it."""
     meant: Callable[[Content], Content] = field(kw_only=True)
@@ -63,13 +76,18 @@ class Unroller:
             told = assemble(events)
             alike = _gist(told, error) == _gist(message, error) and (told.error is None or error is not None)
         if not alike:
-            events = self._read(self.encoder().receive([*disassemble(message)]))
+            events = self._read(self.encoder().receive([*disassemble(message, self.estimate)]))
             told = assemble(events)
         if error is not None and not _is_said(error, told.error):
             alike = False
             events = [*(event for event in events if not isinstance(event, ENDS)), error]
         if not alike:
             self.ledger.record("Unroller", "body", "rewritten", "it is told in a form that no stream has")
+        if message.usage is None or not tells_input(message.usage):
+            for event in events:
+                if isinstance(event, MessageStart | MessageDelta):
+                    begun = isinstance(event, MessageStart) and self.estimate is not None
+                    event.usage = self.estimate if begun else message.usage  # type: ignore[misc]  # it was made just now
         return events
 
     def _mended(self, body: bytes, message: Message) -> tuple[bytes | None, Message]:
@@ -183,13 +201,13 @@ class StreamGatherer(Stage[Event, Event]):
 
     def _gathered(self) -> Sequence[Event]:
         frames = [*self._frames]
-        message = self._assembled(self._given_up())
+        message = assemble(self._given_up(), self.estimate)
         message = evolve(message, content=self._meant(message))
         body = dumps(self.roll(frames, self.ledger))
         told = self._told(body)
         if told is None:
             self.ledger.record("StreamGatherer", "body", "rewritten", "it is told in a form that no whole answer has")
-            return [*disassemble(message)]
+            return [*disassemble(message, self.estimate)]
         if message.usage is None:
             told = evolve(told, usage=None)  # counts of nothing, where there must be some
         if message.stop_reason in UNTOLD_STOPS:
@@ -198,19 +216,12 @@ class StreamGatherer(Stage[Event, Event]):
         content = tuple(map(_with_all, content, told.content)) if len(content) == len(told.content) else content
         if [*map(_known_by, content)] != [*map(_known_by, message.content)]:
             self.ledger.record("StreamGatherer", "content", "reordered", "a whole answer has its own order")
-        made = [*disassemble(told)]
-        events = [*disassemble(evolve(message, id=told.id, model=told.model, content=content))]
+        made = [*disassemble(told, self.estimate)]
+        events = [*disassemble(evolve(message, id=told.id, model=told.model, content=content), self.estimate)]
         origin = Origin(body, raw=body, made=tuple(made))
         for event in events:
             event.origin = origin  # type: ignore[misc]  # it was made just now, and nobody has seen it
         return events
-
-    def _assembled(self, events: Sequence[Event]) -> Message:
-        """What a stream said. Counts that are ours say nothing beside the upstream's."""
-        message = assemble(events)
-        first = next((event.usage for event in events if isinstance(event, MessageStart)), None)
-        counts = [event.usage for event in events if isinstance(event, MessageDelta) and event.usage is not None]
-        return evolve(message, usage=counts[-1]) if counts and first is self.estimate else message
 
     def _meant(self, message: Message) -> tuple[Content, ...]:
         """The contents of a message with the arguments that its calls are meant to have."""
@@ -218,7 +229,7 @@ class StreamGatherer(Stage[Event, Event]):
             return tuple(map(self.meant, message.content))
         except PipelineError as error:
             self.ledger.record("StreamGatherer", *UNTOLD)
-            raise error.after([*disassemble(message)][:-2]) from error.__cause__
+            raise error.after([*disassemble(message, self.estimate)][:-2]) from error.__cause__
 
     def _told(self, body: bytes) -> Message | None:
         """What an answer of ours says; None if that is no answer."""

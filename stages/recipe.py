@@ -8,6 +8,7 @@ from attrs import evolve
 
 from pipeline.change import Change
 from pipeline.dialect import NO_REQUEST, Dialect, RequestFacts, Returning, Wording
+from pipeline.errors import ClientError
 from pipeline.events import Event, Frame, ToolKind
 from pipeline.ledger import Ledger
 from pipeline.limits import DEFAULT_LIMITS, Limits
@@ -28,7 +29,7 @@ from stages.unwrap import InputUnwrapper
 from stages.validate import BlockValidator
 from stages.verbatim import FrameReturner, OriginKeeper
 from stages.verdict import VerdictStage
-from stages.whole import AnswerBound, BodyReader, BodyWriter, mended, remembering
+from stages.whole import AnswerBound, BodyReader, BodyWriter, mended, plainly, remembering
 
 
 def default_chain(
@@ -79,6 +80,7 @@ def default_halves(
     What stands between is given one block at a time. Whatever it makes of that is lawful again behind it, but where
     both dialects are the same.
     """
+    whole = Form.WHOLE in (arriving, leaving)
     options = options if leaving is Form.STREAM else evolve(options, stream_calls=False)
     ledger = Ledger(most=limits.ledger_entries) if ledger is None else ledger
     outcome = Outcome(ledger=ledger) if outcome is None else outcome
@@ -101,6 +103,7 @@ def default_halves(
                 limits=limits,
                 outcome=outcome,
                 in_place=True,
+                whole=whole,
             )
         if _renames(facts):
             reading = reading | ToolRestorer(facts.map)
@@ -116,6 +119,7 @@ def default_halves(
             tools=facts.tools,
             freeform=freeform,
             wrapped=[name for name, wrapped in custom.items() if wrapped],
+            whole=whole,
             ledger=ledger,
             limits=limits,
             outcome=outcome,
@@ -133,6 +137,8 @@ def default_halves(
 
 def check(options: AnswerOptions) -> None:
     """Raises `ClientError` for options with which no answer can be read: a host asks before it has a client."""
+    if options.stream_calls and options.recover != "prompt":
+        raise ClientError("stream_calls: it does nothing without recover = 'prompt'")
     TagScrubber(options=options)
 
 
@@ -152,9 +158,10 @@ def _reading(
     """Bytes of an answer to events."""
     decoder = SSEDecoder(limits=limits, sentinels=tuple(upstream.sentinels), ledger=ledger)
     stream = decoder | upstream.normalizer(facts=facts, ledger=ledger, limits=limits)
-    read = partial(upstream.read_body, facts=facts, ledger=ledger, limits=limits)
+    tell = partial(plainly, estimate=facts.usage)
+    read = partial(upstream.read_body, facts=evolve(facts, usage=None), ledger=ledger, limits=limits)
     mend = partial(meant_object, depth=limits.json_depth)
-    whole = BodyReader(read, limits=limits, mend=mend, freeform=freeform, ledger=ledger)
+    whole = BodyReader(read, limits=limits, tell=tell, mend=mend, freeform=freeform, ledger=ledger)
     return AnswerReader(stream, whole) if form is None else stream if form is Form.STREAM else whole
 
 
@@ -179,7 +186,7 @@ def _keeping(
     def keeper() -> Stage[Frame, Event]:
         return OriginKeeper(upstream.normalizer(facts=facts, ledger=Ledger(), limits=limits), upstream.name)
 
-    read = partial(upstream.read_body, facts=facts, ledger=Ledger(), limits=limits)
+    read = partial(upstream.read_body, facts=evolve(facts, usage=None), ledger=Ledger(), limits=limits)
     decoder = SSEDecoder(limits=limits, sentinels=tuple(upstream.sentinels), ledger=ledger)
     stream = RawDecoder(decoder) | keeper()
     alone = partial(meant, freeform=freeform, ledger=ledger, limits=limits)
@@ -193,6 +200,7 @@ def _keeping(
             encoder,
             SSEEncoder().receive,
             ledger,
+            facts.usage,
             patch=patch,
             meant=lambda one: alone(mended(one, mend=mend, freeform=freeform, ledger=ledger, limits=limits)),
         )
@@ -207,7 +215,7 @@ def _keeping(
             estimate=facts.usage,
             meant=alone,
         )
-        whole = BodyReader(read, limits=limits, tell=remembering)
+        whole = BodyReader(read, limits=limits, tell=partial(remembering, estimate=facts.usage))
     return AnswerReader(stream, whole) if form is None else stream if form is Form.STREAM else whole
 
 
@@ -227,4 +235,4 @@ def _writing(
     def write(message: Message) -> Mapping[str, Any]:
         return client.write_body(message, facts=facts, ledger=ledger, limits=limits)
 
-    return AnswerBound(limits=limits) | verdict | BodyWriter(write, patch=patch)
+    return AnswerBound(limits=limits) | verdict | BodyWriter(write, patch=patch, estimate=facts.usage)

@@ -16,8 +16,9 @@ from pipeline.toolnames import RequestMap
 class InputUnwrapper(Stage[Event, Event]):
     """A function's call of a freeform tool is a freeform call again, its input unescaped as it comes.
 
-    A model may call it with the bare text: that is the input, which is recorded. An object that is not one string
-    `input` is given as it was written: the tool says better than we what is wrong with it. Stands where one block is
+    A model may call it with the bare text: that is the input, which is recorded, as is what stands beside the string
+    `input`, wherever. An object without such a string is given as it was written: the tool says better than we what is
+    wrong with it. Stands where one block is
     open at a time.
     """
 
@@ -70,7 +71,7 @@ class InputUnwrapper(Stage[Event, Event]):
         if self._input.bare:
             self.ledger.record("InputUnwrapper", "arguments", "taken as the input", "they are no object that holds it")
         if self._input.odd:
-            self.ledger.record("InputUnwrapper", "arguments", "dropped", "they stood behind the input")
+            self.ledger.record("InputUnwrapper", "arguments", "dropped", "they stand beside the input")
         self._input = None
 
     def _write(self, text: str, out: list[Event]) -> None:

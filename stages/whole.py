@@ -27,6 +27,7 @@ from pipeline.events import (
     StreamError,
     TextDelta,
     ToolKind,
+    Usage,
 )
 from pipeline.jsontext import JSONScanner, dumps, size_of
 from pipeline.ledger import Ledger
@@ -42,14 +43,14 @@ OVERHEAD = 100
 """What an event takes besides its text, in bytes, or more."""
 
 
-def plainly(body: bytes, message: Message) -> Sequence[Event]:
-    """The events of a message."""
-    return [*disassemble(message)]
+def plainly(body: bytes, message: Message, *, estimate: Usage | None = None) -> Sequence[Event]:
+    """The events of a message. `estimate`: see `disassemble`."""
+    return [*disassemble(message, estimate)]
 
 
-def remembering(body: bytes, message: Message) -> Sequence[Event]:
+def remembering(body: bytes, message: Message, *, estimate: Usage | None = None) -> Sequence[Event]:
     """The same, which remember the body, so that it may go back as it came."""
-    events = plainly(body, message)
+    events = plainly(body, message, estimate=estimate)
     origin = Origin(body, raw=body, made=tuple(events))
     for event in events:
         event.origin = origin  # type: ignore[misc]  # it was made just now, and nobody has seen it
@@ -161,6 +162,8 @@ class BodyWriter(Stage[Event, bytes]):
 
     write: Callable[[Message], Any]
     patch: Callable[[Change], Any] | None = field(default=None, kw_only=True)
+    estimate: Usage | None = field(default=None, kw_only=True)
+    """Our own count of the request's tokens, to be told from the upstream's."""
     held: int = field(init=False, default=0)
     ended: bool = field(init=False, default=False)
     _events: list[Event] = field(init=False, factory=list)
@@ -185,7 +188,7 @@ class BodyWriter(Stage[Event, bytes]):
     def _body(self, events: Sequence[Event]) -> bytes:
         origin = next((event.origin for event in events if isinstance(event.origin, Origin)), None)
         if origin is None or self.patch is None:
-            return dumps(self.write(assemble(events)))
+            return dumps(self.write(assemble(events, self.estimate)))
         change = Change(origin.raw, origin.made, events)
         return dumps(self.patch(change)) if change else origin.raw
 

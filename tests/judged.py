@@ -19,6 +19,9 @@ EXPLAINED = {
     "0xPlaygrounds__rig/deepseek_truncation_matrix_blocking_parallel_calls_keep_the_complete_one.json": (
         "a whole Messages answer has no place for half a JSON text: a call that the token limit cut is shown empty"
     ),
+    "social-growth-studio__req_llm/openrouter_nousresearch_hermes_4_405b_token_limit.json": (
+        "the choice holds the provider's error (502, the stream broke): that is no success; the judge does not read it"
+    ),
     "t-qwen-basic": LATER,
     "t-kimi": LATER,
     "t-dsml": LATER,

@@ -16,6 +16,10 @@ CHAT: list[tuple[Any, Any, list[str]]] = [
     ({"tool_calls": [CALL], "function_call": None}, {}, []),
     ({"content": "hi"}, {"delta": {"content": "other"}}, ["choices[].delta"]),
     ({"content": "hi"}, {"delta": {}}, []),
+    ({"content": "hi"}, {"delta": {"role": "assistant", "content": ""}}, []),
+    ({"content": "hi"}, {"delta": {"content": "hi"}}, []),
+    ({"content": "hi"}, {"delta": {"content": "hi", "refusal": "no"}}, ["choices[].delta"]),
+    ({"content": "hi"}, {"delta": ["x"]}, ["choices[].delta"]),
 ]
 MESSAGES: list[tuple[Any, Any, list[str]]] = [
     ([{"type": "text", "text": {"a": "b"}}], {}, ["content[].text"]),

@@ -15,6 +15,7 @@ from pipeline.events import (
     BlockStop,
     Event,
     Frame,
+    MessageStart,
     MessageStop,
     Origin,
     ReasoningDelta,
@@ -157,16 +158,19 @@ def test_a_failure_whose_frames_make_an_answer_that_says_it_remembers_that(told:
 
 def test_counts_of_ours_say_nothing_beside_the_upstreams() -> None:
     estimate, none = Usage(input=7), Usage(output=2)
-    for first, last, due in (
-        (estimate, none, none),
-        (estimate, None, estimate),
-        (Usage(input=3), none, Usage(input=3, output=2)),
+    for first, last, begun, due in (
+        (estimate, none, estimate, none),
+        (estimate, None, estimate, None),
+        (Usage(input=3), none, Usage(input=3, output=2), Usage(input=3, output=2)),
     ):
         events = [evolve(BEGIN, usage=first), evolve(END, usage=last), MessageStop()]
         stage, _, _ = gatherer(message())
         stage.estimate = estimate
         (out,) = play(stage, remembering([*map(evolve, events)]))
-        assert assemble(out).usage == due
+        assert isinstance(out[0], MessageStart)
+        assert out[0].usage == begun
+        assert (out[0].usage is estimate) is (begun is estimate)
+        assert assemble(out, estimate).usage == due
 
 
 def test_what_is_kept_is_bounded() -> None:

@@ -79,7 +79,7 @@ def failed(chunk: Any, name: bytes = b"") -> StreamError:
         ({"base_resp": {"status_code": "odd", "status_msg": "boom"}}, "api", "odd"),
         # FastAPI
         ({"detail": "boom"}, "api", ""),
-        ({"detail": [{"loc": ["body"], "msg": "boom"}, {"msg": ""}]}, "api", ""),
+        ({"detail": [{"msg": "boom"}, {"msg": ""}]}, "api", ""),
         ({"status_code": 429, "message": "boom"}, "rate_limit", "429"),
         # others
         ({"message": "boom", "code": 401}, "authentication", "401"),
@@ -103,6 +103,7 @@ def test_an_error_is_read_in_the_form_it_comes_in(chunk: Any, kind: str, code: s
 @pytest.mark.parametrize(
     ("chunk", "message"),
     [
+        ({"detail": [{"loc": ["body"], "msg": "boom"}, {"msg": ""}]}, "body: boom"),
         ({"error": {"type": "server_error"}}, "the upstream failed: server_error"),
         ({"error": {"code": 500}}, "the upstream failed: 500"),
         ({"error": True}, "the upstream failed"),

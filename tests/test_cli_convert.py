@@ -324,6 +324,7 @@ def test_every_option_is_carried_from_its_flag_or_its_member(run: Run, monkeypat
         ((*TO_MESSAGES, "--chunk", "-1"), "-1"),
         ((*TO_MESSAGES, "--chunk", "line"), "'chunk' is 'line'"),
         ((*TO_MESSAGES, "--recover", "maybe"), "argument --recover: invalid choice: 'maybe'"),
+        ((*TO_MESSAGES, "--stream-calls"), "'stream_calls' does nothing without recover = 'prompt'; it is 'native'"),
         ((*TO_MESSAGES, "--request", "nowhere.json"), "cannot read 'nowhere.json': No such file"),
         ((*TO_MESSAGES, "--request", "\0"), "cannot read '\\x00': embedded null byte"),
         ((*TO_MESSAGES, "--ledger", "no/where"), "cannot write 'no/where': No such file"),

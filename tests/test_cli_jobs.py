@@ -186,6 +186,8 @@ def test_a_missing_or_null_member_means_its_default() -> None:
         ({"options": {"reasoning_open": "yes"}}, "'reasoning_open' is 'yes', not true or false"),
         ({"options": {"weak": "fence"}}, "'weak' is not a list of texts"),
         ({"options": {"weak": [1]}}, "'weak' is not a list of texts"),
+        ({"options": {"stream_calls": True}}, "'stream_calls' does nothing without recover = 'prompt'"),
+        ({"options": {"stream_calls": True, "recover": "off"}}, "'stream_calls' does nothing without recover"),
         ({"options": {"envelope": True}}, "'envelope' is a boolean, not one of on, off"),
     ],
 )

@@ -57,7 +57,8 @@ def test_something_else_is_given_out_as_it_was_written(written: str) -> None:
 
 
 def test_something_else_is_given_out_as_soon_as_it_is_certain() -> None:
-    assert unwrapped('{"p', "a", "b") == ['{"p', "a", "b", ""]
+    assert unwrapped("{ p", "a", "b") == ["{ p", "a", "b", ""]
+    assert unwrapped('{"p', "a", "b") == ["", "", "", '{"pab']  # it may hold the text to its end
 
 
 @pytest.mark.parametrize("fragments", [("{}",), ("{", " }"), (" {} ", "\n"), ("",), ()])

@@ -123,7 +123,8 @@ def test_an_answer_that_says_nothing_is_told_by_its_status(body: Any) -> None:
 @pytest.mark.parametrize("kind", ErrorKind)
 def test_an_error_that_we_wrote_comes_back_as_one_that_clients_treat_alike(kind: ErrorKind) -> None:
     back = DIALECT.read_error(STATUS[kind], error_body(StreamError(kind, "x", "c", retryable=kind in RETRYABLE)))
-    assert back.message == "x"
+    assert back.message == ("prompt is too long: x" if kind is ErrorKind.CONTEXT_LENGTH else "x")
+    assert (back.kind is kind) or kind is not ErrorKind.CONTEXT_LENGTH
     assert back.retryable is (kind in RETRYABLE) or kind in (ErrorKind.INTERNAL, ErrorKind.LIMIT)
 
 

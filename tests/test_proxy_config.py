@@ -94,6 +94,13 @@ def test_weak_markup_that_nobody_knows_is_told_before_there_is_a_client(
         assert f"answers: there is no weak markup '{name}'; there is: " in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("recover", [[], ["--recover", "native"], ["--recover", "off"]])
+def test_stream_calls_that_would_do_nothing_are_told(recover: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        read(["--stream-calls", *recover], {})
+    assert "answers: stream_calls: it does nothing without recover = 'prompt'" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("text", "wrong"),
     [

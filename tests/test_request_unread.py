@@ -146,9 +146,21 @@ def test_an_unread_bound_beside_one_within_the_most_does_not_go_up() -> None:
     assert ("max_completion_tokens", "rewritten") in {(entry["path"], entry["action"]) for entry in exchange.ledger}
 
 
+def test_an_unread_bound_goes_up_by_the_one_name_that_the_upstream_knows() -> None:
+    on = route("chat", "chat", requests=RequestOptions(old_max_tokens=True))
+    for odd, due, action in (
+        ({"max_completion_tokens": "x"}, {"max_tokens": "x"}, "rewritten"),
+        ({"max_completion_tokens": "x", "max_tokens": 9}, {"max_tokens": 9}, "dropped"),
+        ({"max_completion_tokens": "x", "max_tokens": "y"}, {"max_tokens": "y"}, "dropped"),
+    ):
+        exchange = on.open(json.dumps({**MINIMAL["chat"], **odd}).encode())
+        assert sent(exchange) == {**MINIMAL["chat"], **due}
+        assert ("max_completion_tokens", action) in {(entry["path"], entry["action"]) for entry in exchange.ledger}
+
+
 def test_what_the_route_does_not_decide_goes_up_though_it_cannot_be_read() -> None:
     for name, options, odd in (
-        ("chat", RequestOptions(old_max_tokens=True), {"max_completion_tokens": "5000"}),
+        ("messages", RequestOptions(effort=""), {"output_config": 5}),
         ("chat", RequestOptions(), {"stream": True, "stream_options": 5}),
         ("messages", RequestOptions(effort=""), {"max_tokens": "5000"}),
         ("responses", RequestOptions(effort=""), {"include": 5}),

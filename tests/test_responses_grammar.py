@@ -196,10 +196,10 @@ BREACHES: list[tuple[str, str, list[Json]]] = [
     ("done", "says what was told", change(f"{TEXT}.done", "x", "text")),
     ("note", "is of an open text", change(f"{TEXT}.annotation.added", 9, "content_index")),
     ("terminal", "has its status", change("completed", "incomplete", "response", "status")),
-    ("terminal", "is behind the end of every item, but for calls that were cut by a failure", without(DONE)),
+    ("terminal", "is behind the end of every item, but for what a failure cut that a client may run", without(DONE)),
     (
         "terminal",
-        "is behind the end of every item, but for calls that were cut by a failure",
+        "is behind the end of every item, but for what a failure cut that a client may run",
         change("incomplete", "response.completed", "type", of=without(DONE, of=LIMIT)),
     ),
     (

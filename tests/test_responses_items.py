@@ -86,12 +86,11 @@ def test_a_message_that_was_cut_says_so() -> None:
     assert between(added(message()), text("Hi"), done(cut))[-1] == BlockStop(0, complete=False)
 
 
-def test_the_parts_of_a_message_are_one_text() -> None:
+def test_each_part_of_a_message_is_a_block() -> None:
     assert between(text("a"), text("b", part=1), done(message("a", "b"))) == [
-        BlockStart(0, TextBlock()),
-        TextDelta(0, "a"),
-        TextDelta(0, "b"),
-        BlockStop(0),
+        *[BlockStart(0, TextBlock()), TextDelta(0, "a")],
+        *[BlockStart(1, TextBlock()), TextDelta(1, "b")],
+        *[BlockStop(0), BlockStop(1)],
     ]
 
 

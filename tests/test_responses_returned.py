@@ -200,12 +200,12 @@ def test_a_cut_closes_what_is_open_with_what_was_told_of_it() -> None:
     assert told["error"]["code"] == "server_error"
 
 
-def test_a_call_that_was_cut_is_left_open_and_a_tool_of_the_providers_too() -> None:
+def test_a_call_that_was_cut_is_left_open_and_a_tool_of_the_providers_ends() -> None:
     begun = {**call(), "status": "in_progress"}
     (failed,) = cut_behind(created(), added(begun), arguments('{"x'))
     assert failed["response"]["output"] == []
-    (failed,) = cut_behind(created(), added({**SEARCH, "status": "in_progress"}))
-    assert failed["response"]["output"] == []
+    item, failed = cut_behind(created(), added({**SEARCH, "status": "in_progress"}))
+    assert failed["response"]["output"] == [item["item"]] == [{**SEARCH, "status": "incomplete"}]
 
 
 def test_an_item_that_was_cut_before_it_said_anything_ends() -> None:

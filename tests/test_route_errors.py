@@ -51,7 +51,7 @@ def failed(stream: bool, *reads: bytes, **members: Any) -> Got:
             b'{"error": {"code": "context_length_exceeded", "message": "long"}}',
             400,
             "invalid_request_error",
-            "long",
+            "prompt is too long: long",
         ),
         (401, b'{"error": {"message": "bad key"}}', 401, "authentication_error", "bad key"),
         (402, b'{"error": {"message": "pay"}}', 402, "billing_error", "pay"),

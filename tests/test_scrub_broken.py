@@ -145,7 +145,8 @@ def test_an_opener_is_one_only_where_markup_surely_begins(opener: str) -> None:
     found = openings(FAMILIES)
     behind = {
         **{f"{opener}{more}": opener in OPENERS for more in (">{", ">\n[", "|> ```", ' id="a">', " a = b")},
-        **{f"{opener}{more}": opener in CALL for more in ("{", "\n```", f"f{S}", f"function{S}")},
+        **{f"{opener}{more}": opener in (*CALL, *SECTION) for more in ("{", "\n```", "[{", "\n[ {")},
+        **{f"{opener}{more}": opener in CALL for more in (f"f{S}", f"function{S}", "f\n{", "f.g \n ```")},
         f"{opener}{B}": opener in SECTION,
         f"{opener}\n {B}": opener in SECTION,
         **dict.fromkeys((f"{opener}{more}" for more in ODD), False),
@@ -176,12 +177,13 @@ def test_what_stands_between_a_body_and_its_closer_is_recorded(behind: str, lost
     assert out.lost == ([] if lost is None else [lost])
 
 
-def test_words_far_from_a_closer_or_in_another_line_are_the_readers() -> None:
-    for words in ("a" * 65, "a\nb"):
+def test_words_far_from_a_closer_are_the_readers() -> None:
+    for words in ("a" * 65, f"{'a' * 60}\n{'b' * 5}"):
         out = at_every_cut(f"{O}{BODY} {words}{E}", options=HIDING)
         assert out.content == [F, words]
         assert out.lost == [("dropped", "a token of markup that has nothing to close")]
-    assert at_every_cut(f"{O}{BODY} {'a' * 64}{E}b").content == [F, "b"]
+    for words in ("a" * 64, f"{'a' * 60}\n \n{'b' * 4}"):
+        assert at_every_cut(f"{O}{BODY} {words}{E}b").content == [F, "b"]
 
 
 def test_a_closer_that_is_hidden_is_recorded() -> None:
@@ -208,6 +210,35 @@ def test_arguments_beside_a_function_are_its_arguments() -> None:
 def test_what_a_call_says_first_counts_and_the_rest_is_recorded(body: str, options: Any) -> None:
     out = at_every_cut(f"{O}{body}{E}{MARKUP}", options=options)
     assert (out.content, out.lost) == ([F, F], [("dropped", "what stands beside the name and the arguments of a call")])
+
+
+@pytest.mark.parametrize("options", [PROMPT, EARLY])
+@pytest.mark.parametrize(
+    "body",
+    [
+        '{"name": "f", "arguments": {"x": 1}, "arguments": {"x": 2},}',
+        '{"name": "f", "name": "g", "arguments": {"x": 1},}',
+        '{{"name": "f", "arguments": {"x": 1}, "name": "g"}}',
+        '[{"name": "f", "arguments": {"x": 1}, "arguments": 2},]',
+        '{"function": {"name": "f", "arguments": {"x": 1}, "name": "g"}, "function": {},}',
+        '{"arguments": {"x": 1}, "name": "f", "arguments": {}, "arguments": [],}',
+    ],
+)
+def test_so_it_does_where_the_body_is_mended(body: str, options: Any) -> None:
+    out = at_every_cut(f"{O}{body}{E}", options=options)
+    assert [(name, json.loads(arguments)) for name, arguments in out.content] == [("f", {"x": 1})]
+    assert sorted(action for action, _ in out.lost) == ["dropped", "mended"]
+
+
+@pytest.mark.parametrize("options", [PROMPT, EARLY])
+def test_of_what_arguments_say_twice_the_last_counts_as_it_does_to_readers_of_json(options: Any) -> None:
+    for comma in ("", ","):
+        for whole in (
+            f'{O}{{"name": "f", "arguments": {{"name": 2, "name": 1{comma}}}}}{E}',
+            f'{B}f{S}{{"name": 2, "name": 1{comma}}}{D}',
+        ):
+            out = at_every_cut(whole, options=options)
+            assert [(name, json.loads(arguments)) for name, arguments in out.content] == [("f", {"name": 1})]
 
 
 def test_so_it_is_recorded_where_the_body_is_mended() -> None:

@@ -121,6 +121,20 @@ LOOSE: dict[str, list[Any]] = {
     ],
     f"{{'name': 'f', 'arguments': {{'x': '{NESTED} b}}}}</tool_call>c": ["c"],
     f"{{'name': 'f', 'arguments': {{'x': '{NESTED} b</tool_call>c": ["c"],
+    # a closer behind brackets, which the string ends right behind
+    "{'name': 'f', 'arguments': {'x': '}}</tool_call>'}}</tool_call>c": [("f", {"x": "}}</tool_call>"}), "c"],
+    "{'name': 'f', 'arguments': {'x': 'a}} </tool_call>' }}</tool_call>c": [("f", {"x": "a}} </tool_call>"}), "c"],
+    "{'name': 'f', 'arguments': {“x”: “}}</tool_call>”, 'y': 1}}</tool_call>c": [
+        ("f", {"x": "}}</tool_call>", "y": 1}),
+        "c",
+    ],
+    "{'name': 'f', 'arguments': {'x': [<|\"|>}]}}</tool_call><|\"|>]}}</tool_call>c": [
+        ("f", {"x": ["}]}}</tool_call>"]}),
+        "c",
+    ],
+    "{'name': 'f', 'arguments': {'x': 'a}}</tool_call>'s own": ["'s own"],
+    "{'name': 'f', 'arguments': {'x': 1 // a}}</tool_call>\n} c": ["} c"],
+    "{'name': 'f', 'arguments': {'x': 1 /* a}}</tool_call>*/} c": ["*/} c"],
     # what is escaped ends nothing, but in a comment nothing is
     "{'name': 'f', 'arguments': {'x': 'a\\\\', \"y\": \"}}</tool_call>\"}}</tool_call>c": [
         ("f", {"x": "a\\", "y": "}}</tool_call>"}),

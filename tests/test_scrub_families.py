@@ -293,13 +293,11 @@ def test_every_spelling_of_the_section_opens_it(opener: str) -> None:
         *(
             (f"{V31[: V31.index('{')]}{hopeless}{closer}", "the arguments of a call are no JSON object")
             for hopeless in (
-                "null",
-                "",
-                "\n",
+                "nil",
                 '[{"x": 1}]',
                 '"{}"',
                 "ls -l",
-                "```json\nnull\n```",
+                "```json\nnil\n```",
                 "``",
                 "a <tool_call> b",
             )
@@ -307,7 +305,7 @@ def test_every_spelling_of_the_section_opens_it(opener: str) -> None:
         ),
         (V3.replace("f\n", "my tool\n"), "the arguments of a call are no JSON object"),
         (V3.replace("f\n", "f" * 300 + "\n"), "the arguments of a call are no JSON object"),
-        (section(V3.replace("{}", "null"), V3.replace("{}", "")), "the arguments of a call are no JSON object"),
+        (section(V3.replace("{}", "nil"), V3.replace("{}", "no")), "the arguments of a call are no JSON object"),
     ],
 )
 def test_a_body_that_makes_no_call_leaves_no_trace_but_in_the_ledger(markup: str, reason: str) -> None:

@@ -1,4 +1,4 @@
-"""stages.scrub.json_body, mend, calls: where a body ends, what is mended and what is not."""
+"""stages.scrub.json_body, objects, mend, calls: where a body ends, what is mended and what is not."""
 
 import json
 from functools import partial
@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 from pipeline.errors import LimitExceeded
 from stages.scrub.calls import ARGUMENTS, call_of, calls_in, input_of
 from stages.scrub.grammar import Call, Lost, Source, Unfinished
-from stages.scrub.json_body import Body, Value, body, members, objects
+from stages.scrub.json_body import Body, body
 from stages.scrub.mend import meant_object
 from stages.scrub.mend import mend as mended
+from stages.scrub.objects import Value, members, objects
 from tests.scrubbing import SIZES, cuts
 
 CLOSERS = ("</c>", "<|end|>")
@@ -296,7 +297,7 @@ def test_nor_is_it_read_as_a_body() -> None:
 
 
 def called(text: str, *, whole: bool = True, tool: str = "") -> list[Call | Lost]:
-    return [*calls_in(Body(text, whole), 200, tool, tools=("f", "g"), freeform=("cu",))]
+    return [*calls_in(Body(text, whole), 200, tool, tools={"f": {}, "g": {}}, freeform=("cu",))]
 
 
 @pytest.mark.parametrize("key", ARGUMENTS)

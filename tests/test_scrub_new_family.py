@@ -29,7 +29,8 @@ from stages.scrub.grammar import (
     until,
     word,
 )
-from stages.scrub.json_body import body, objects
+from stages.scrub.json_body import body
+from stages.scrub.objects import objects
 from tests.canonical import BEGIN, END, TEXT, args, start, stop, text
 from tests.scrubbing import CALL, MARKUP, PROMPT, F, Scrubbed, cuts, said
 

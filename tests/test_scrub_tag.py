@@ -176,7 +176,8 @@ def test_a_call_that_a_tag_says_is_one_where_another_begins_behind_it(other: str
         out = at_every_cut(f"""a <tool_call name="g" arguments='{{"a":1}}'>{between}{other} b""")
         assert (out.content, out.lost) == (["a ", ("g", '{"a":1}'), F, " b"], [])
     whole = """<tool_call name="g" arguments='{"a":1}'><tool_call> is no call"""
-    assert at_every_cut(whole).content == [whole]
+    assert at_every_cut(whole).content == [("g", '{"a":1}'), "<tool_call> is no call"]
+    assert at_every_cut(f"a {whole}").content == [f"a {whole}"]
 
 
 def test_a_slash_belongs_to_a_value_without_quotes_as_in_html() -> None:
@@ -187,7 +188,58 @@ def test_a_slash_belongs_to_a_value_without_quotes_as_in_html() -> None:
     assert at_every_cut("<think path=/a/b/ />c").content == ["c"]
 
 
-def test_an_opener_alone_is_text_whatever_its_attributes() -> None:
-    for whole in ("""<tool_call name="f" arguments='{"a":1}'>""", """<tool_call name="f" arguments='{"a":1}'> so"""):
+SAID = """<tool_call name="f" arguments='{"x": 1}'>"""
+SAYS_G = """<tool_call name="g" arguments='{}'>"""
+
+
+@pytest.mark.parametrize("options", [PROMPT, EARLY])
+@pytest.mark.parametrize("opener", [SAID, SAID.replace("tool_call", "toolcall"), f"<tool_call name=g>{SAID}"])
+def test_a_call_that_its_tag_says_is_made_whatever_stands_in_it(opener: str, options: Any) -> None:
+    for inside in ("hello", " null", '""', "<!-- x -->", "[]", "[1]", "{no}", "a\nb", "\n```\nhm\n```\n", " `x` "):
+        for closer in ("</tool_call>", "\n</tool_call >", "<|/tool_call|>"):
+            out = at_every_cut(f"a {opener}{inside}{closer} b", options=options)
+            assert out.content == ["a ", F, " b"]
+            assert out.lost == [("dropped", LEFT.reason)]
+
+
+@pytest.mark.parametrize("options", [PROMPT, EARLY])
+def test_so_it_is_where_nothing_closes_it(options: Any) -> None:
+    for whole, content in {
+        SAID: [F],
+        f"a {SAID}": ["a ", F],
+        f"a {SAID}\n b": ["a ", F, "\n b"],
+        f"a\n{SAID} b": ["a\n", F, " b"],
+        f"{SAID}\n{SAYS_G}\n b": [F, ("g", "{}"), "b"],
+        f"a {SAID}{SAYS_G}": ["a ", F, ("g", "{}")],
+        f"{SAID} and\n{MARKUP} b": [F, "and\n", F, " b"],
+        f"{SAID}```": [F, "```"],
+    }.items():
+        out = at_every_cut(whole, options=options)
+        assert (out.content, out.lost) == (content, [])
+
+
+def test_a_line_that_speaks_of_such_a_tag_is_prose() -> None:
+    for prose in (f"Write {SAID} for f", f"Write `{SAID}` for f", f"a {SAID} b `</tool_call>` c"):
+        for options in (PROMPT, EARLY):
+            assert at_every_cut(prose, options=options).content == [prose]
+
+
+def test_of_what_a_tag_says_twice_the_first_counts_as_in_html() -> None:
+    for attributes in ("""name="f" name="g" arguments='{"x": 1}'""", """arguments='{"x": 1}' name=f arguments='{}'"""):
+        for behind in ("/>", "></tool_call>", ">", ">hello</tool_call>"):
+            out = at_every_cut(f"a <tool_call {attributes}{behind}")
+            assert out.content == ["a ", F]
+            assert out.lost == [("dropped", LEFT.reason)]
+    assert at_every_size(tag, " a=b a=c|>x") == (Tag({"a": "b"}, repeated=True), "x")
+
+
+def test_of_tags_in_tags_the_inner_one_counts_and_what_it_hides_is_recorded() -> None:
+    for around, lost in (("name=f", True), ("name=g", False), ("id=1 type=a", False), ("arguments=x", True)):
+        out = at_every_cut(f"<tool_call {around}><tool_call id=2 type=b name=g arguments='{{}}'>{{}}</tool_call>")
+        assert (out.content, out.lost) == ([("g", "{}")], [("dropped", LEFT.reason)] * lost)
+
+
+def test_a_tag_that_says_no_whole_call_is_text_where_nothing_closes_it() -> None:
+    for whole in ("<tool_call name=f>", "<tool_call name=f arguments=go> so", "<tool_call arguments='{}'> so"):
         assert at_every_cut(whole).content == [whole]
         assert Scrubbed(EARLY).give(*said(*cuts(whole, 3))).content == [whole]

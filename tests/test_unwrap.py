@@ -135,7 +135,7 @@ def taken(*fragments: str) -> tuple[str, bool]:
         '{"input":null}',
         '{"input":["a"]}',
         '{"patch":"a"}',
-        '{"patch":"a","input":"b"}',
+        '{"patch":"a","input":7}',
         '{"inputs":"b"}',
         '{"' + "x" * 200 + '":"a"}',
         '{"\\u0070atch":"a"}',
@@ -160,7 +160,7 @@ def test_no_input_is_an_empty_one(arguments: str) -> None:
 def test_bare_text_is_written_as_it_comes_once_it_can_be_nothing_else() -> None:
     assert pieces("*** ", "Begin", " Patch") == ["*** ", "Begin", " Patch", ""]
     assert pieces(" ", "{", " let", " x }") == ["", "", " { let", " x }", ""]
-    assert pieces('{"', "pat", 'ch":1}') == ["", '{"pat', 'ch":1}', ""]
+    assert pieces('{"', "pat", 'ch":1}') == ["", "", "", '{"patch":1}']
 
 
 @pytest.mark.parametrize(
@@ -186,7 +186,27 @@ def test_what_stands_behind_the_string_is_recorded(behind: str) -> None:
     stage = unwrapper()
     steps = play(stage, OPEN, *(args(3, letter) for letter in '{"input":"a' + behind), stop(3))
     assert "".join(event.text for made in steps for event in made if isinstance(event, ArgumentsDelta)) == "a"
-    assert losses(stage.ledger) == [("arguments", "dropped", "they stood behind the input")]
+    assert losses(stage.ledger) == [("arguments", "dropped", "they stand beside the input")]
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        '{"a":1,"input":"x"}',
+        '{"input":"x","b":2}',
+        '{"a":{"input":"y"},"input":"x","b":[]}',
+        '{"\\u0069nput":"x","b":2}',
+    ],
+)
+@pytest.mark.parametrize("twice", [False, True])
+def test_the_input_is_the_string_wherever_it_stands_and_the_rest_is_recorded(arguments: str, twice: bool) -> None:
+    written = json.dumps(arguments) if twice else arguments
+    for size in (1, 2, 7, 99):
+        stage = unwrapper()
+        cut = [written[at : at + size] for at in range(0, len(written), size)]
+        steps = play(stage, OPEN, *(args(3, piece) for piece in cut), stop(3))
+        assert "".join(event.text for made in steps for event in made if isinstance(event, ArgumentsDelta)) == "x"
+        assert ("arguments", "dropped", "they stand beside the input") in losses(stage.ledger)
 
 
 @pytest.mark.parametrize("broken", ["\\uzzzz", "\\u12 456"])

@@ -90,7 +90,7 @@ def chunk_of(value: object) -> Chunk:
 class ConvertOptions:
     """How markup in the text is read and what becomes of its rest: the `options` of a job.
 
-    Raises `ClientError` naming the option whose value is none of its values.
+    Raises `ClientError` naming the option whose value is none of its values, or that does nothing beside the others.
     """
 
     recover: Recover = field(default="native", validator=_word_of(Recover))
@@ -100,6 +100,10 @@ class ConvertOptions:
     weak: Sequence[str] = field(default=(), validator=_texts)
     stream_calls: bool = field(default=False, validator=_flag)
     envelope: Switch = field(default="on", validator=_word_of(Switch))
+
+    def __attrs_post_init__(self) -> None:
+        if self.stream_calls and self.recover != "prompt":
+            raise ClientError(f"'stream_calls' does nothing without recover = 'prompt'; it is {self.recover!r}")
 
     def of_hop(self, hop: int) -> AnswerOptions:
         """What the stages of a hop are told. Markup is read on the first: behind it, what is text is meant as text."""

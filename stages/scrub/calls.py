@@ -7,9 +7,10 @@ from attrs import evolve
 
 from pipeline.jsontext import BLANK, dumps, is_whole
 from stages.scrub.fence import Fence
-from stages.scrub.grammar import Call, Lost
-from stages.scrub.json_body import Behind, Body, Value, members, objects
+from stages.scrub.grammar import Call, Lost, Tools
+from stages.scrub.json_body import Behind, Body
 from stages.scrub.mend import mend
+from stages.scrub.objects import Value, members, objects
 from stages.scrub.strings import name_of, whole_escapes
 
 ARGUMENTS = ("arguments", "parameters", "args", "params", "input")
@@ -18,6 +19,7 @@ ARGUMENTS = ("arguments", "parameters", "args", "params", "input")
 BESIDE = frozenset({"name", "id", "type", "function"})
 """What else a call may hold without a loss."""
 
+NO_TOOLS: Tools = {}
 NO_OBJECT = Lost("what stands in the markup of a call is no JSON object")
 NO_NAME = Lost("the markup of a call names no tool")
 NO_ARGUMENTS = Lost("the arguments of a call are no JSON object")
@@ -31,7 +33,7 @@ _ENDS = ("}", "]", '"', "'")
 
 
 def calls_in(
-    body: Body, depth: int, tool: str = "", *, tools: Collection[str] = (), freeform: Collection[str] = ()
+    body: Body, depth: int, tool: str = "", *, tools: Tools = NO_TOOLS, freeform: Collection[str] = ()
 ) -> Iterator[Call | Lost]:
     """A call for each object of a body.
 
@@ -51,12 +53,18 @@ def calls_in(
             yield _call(found, depth, freeform, cut=body.cut and body.text.lstrip().startswith("{"), text=body.text)
 
 
-def _says_call(found: Mapping[str, Value], tool: str, tools: Collection[str]) -> bool:
+def _says_call(found: Mapping[str, Value], tool: str, tools: Tools) -> bool:
     name = found["name"].value if "name" in found else None
-    if not isinstance(name, str):
+    if not isinstance(name, str) or found.keys() <= parameters(tools, tool):
         return False
     name = name_of(name)
     return name in tools if any(key in found for key in ARGUMENTS) else len(found) == 1 and name == tool
+
+
+def parameters(tools: Tools, name: str) -> frozenset[str]:
+    """What the schema of a tool calls its arguments; nothing, if it does not say."""
+    found = tools.get(name, {}).get("properties")
+    return frozenset(found) if isinstance(found, Mapping) else frozenset()
 
 
 def beside(behind: Behind) -> Iterator[Lost]:
@@ -79,8 +87,8 @@ def call_of(name: str, body: Body, depth: int, id: str = "", freeform: Collectio
     """The call of a tool that is named outside of its arguments, which the body is; if they broke off, it is none."""
     if body.cut:
         return BROKEN
-    found = objects(body, depth)
-    if len(found) != 1 or (arguments := found[0]) is None:
+    found = objects(body, depth, call=False)
+    if len(found) != 1 or (arguments := found[0]) is None or body.text.lstrip().startswith("["):
         return NO_ARGUMENTS
     if not (name := name_of(name)):
         return NO_NAME

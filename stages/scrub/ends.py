@@ -4,9 +4,11 @@ import re
 from collections.abc import Generator
 from enum import Enum, auto
 from functools import cache
+from typing import TypeVar
 
 from attrs import define, field, frozen
 
+from stages.scrub.code import MARKS
 from stages.scrub.grammar import BLANKS, Openings, Refused, Source, Unfinished, more, one_of, peek, skip, until, word
 
 QUOTES = "\"'"
@@ -15,6 +17,10 @@ BEHIND_STRING = ",:}]/"
 """What may stand behind a string; what ends a body may too."""
 _BEFORE_STRING = frozenset("{[,:" + QUOTES)
 """What may stand before one: also another, where what parts them was left out."""
+_TICKS = re.compile("`*")
+_NAMES = ('"name"', '"function"')
+"""What a body begins with that says its call."""
+_UNTICKED = re.compile("[^\n`]*")
 
 
 BRACKETS = {"{": 1, "[": 1, "}": -1, "]": -1}
@@ -24,6 +30,8 @@ _FRAME = BLANKS + "`~"
 """What may stand between the last bracket and a closer: a fence ends there."""
 NEAR = 64
 """So many characters may stand between a body and its closer, but for blanks."""
+
+Taken = TypeVar("Taken")
 
 
 class Ended(Enum):
@@ -74,12 +82,13 @@ class Ends:
             source.at += len(token)
             parts.append(token)
 
-    def words(self, source: Source) -> Generator[None, None, str]:
-        """Take the rest of a line up to a closer in it, and that; which it was. Nothing is taken if none is near."""
+    def words(self, source: Source, *, several: bool = False) -> Generator[None, None, str]:
+        """Take what stands before a closer, and that; which it was. Nothing is taken if none is near, or if an opener
+        stands before it. In code it is none. If there may be `several`, `{` is where another call begins: not taken.
+        """
         source.mark()
         try:
-            yield from word(source, _words(self.firsts), NEAR)
-            token = yield from one_of(source, self.closers)
+            token = yield from self._near(source, several=several)
         except Refused:
             token = ""
         if token:
@@ -87,6 +96,81 @@ class Ends:
         else:
             source.back()
         return token
+
+    def _near(self, source: Source, *, several: bool) -> Generator[None, None, str]:
+        """As `words`; something may have been taken where nothing is found."""
+        code, seen = _Quoted(source), 0
+        search = marks_of(self.firsts, "\n`{" if several else "\n`").search
+        while seen <= NEAR:
+            found = search(source.text, source.at)
+            end = found.start() if found else len(source.text)
+            seen += sum(map(len, source.text[source.at : end].split()))
+            source.at = end
+            if found is None:
+                if not (yield from more(source)):
+                    break
+            elif found.group() in ("`", "\n"):
+                seen += yield from code.mark(found.group(), within=seen > 0)
+            elif found.group() == "{" and (yield from _names(source)):
+                return "{" if seen <= NEAR else ""
+            else:
+                token = yield from one_of(source, self.tokens)
+                if token and (token not in self.closers or seen > NEAR or (yield from self._opens(source, token))):
+                    break
+                if token and not (yield from code.holds()):
+                    return token
+                source.at += 0 if token else 1
+                seen += len(token) or 1
+        return ""
+
+    def _opens(self, source: Source, token: str) -> Generator[None, None, bool]:
+        """Whether the closer that was taken opens other markup; nothing is taken."""
+        if token not in self.openings.tokens:
+            return False
+        source.at -= len(token)
+        opens = yield from self.openings.here(source)
+        source.at += len(token)
+        return opens
+
+
+@define
+class _Quoted:
+    """What of some words stands in code."""
+
+    source: Source
+    ticks: str = ""
+    """What opened it."""
+    within: bool = False
+    """Words stand before it."""
+
+    def mark(self, char: str, *, within: bool) -> Generator[None, None, int]:
+        """Take backticks, or a line end, where a span ends; how many characters are no blanks."""
+        if char == "\n":
+            self.ticks = self.ticks if len(self.ticks) >= MARKS else ""
+            self.source.at += 1
+            return 0
+        self.within = self.within if self.ticks else within
+        ticks = yield from word(self.source, _TICKS, NEAR)
+        self.ticks = "" if ticks == self.ticks else self.ticks or ticks
+        return len(ticks)
+
+    def holds(self) -> Generator[None, None, bool]:
+        """Whether the code ends behind this: in the same line, and near, or, if it is a fence, behind blanks. What no
+        words stand before is code only if nothing stands between. Nothing is taken."""
+        source = self.source
+        if not self.ticks:
+            return False
+        source.mark()
+        try:
+            if len(self.ticks) >= MARKS:
+                yield from skip(source)
+            else:
+                yield from word(source, _UNTICKED, NEAR if self.within else 0)
+            holds = (yield from word(source, _TICKS, NEAR)) == self.ticks
+        except Refused:
+            holds = False
+        source.back()
+        return holds
 
 
 @define
@@ -99,6 +183,8 @@ class Loose:
     """What ends it."""
     depth: int
     """So many brackets were open before it, less those that were closed in it."""
+    quoted: bool = True
+    """It is a string."""
     closed: int = 0
     """Where the first closer stands in it that no markup in it has opened, by what was taken before it; 0: nowhere."""
     _markup: int = 0
@@ -140,7 +226,7 @@ class Loose:
         source, closes = self.source, token in self.ends.closers
         source.at -= len(token)
         if closes and not self._markup:
-            if self._bare and self.depth <= 0:
+            if self._bare and self.depth <= 0 and not (yield from self._ends_behind(token)):
                 return Ended.CLOSED
             self.closed = self.closed or source.past
         elif closes:
@@ -152,6 +238,18 @@ class Loose:
         source.at += len(token)
         self._bare = False
         return Ended.WHOLE
+
+    def _ends_behind(self, token: str) -> Generator[None, None, bool]:
+        """Whether the string ends right behind the closer that stands here, and what may stand behind it does; nothing
+        is taken."""
+        if not self.quoted:
+            return False
+        source = self.source
+        source.mark()
+        source.at += len(token)
+        ends = (yield from one_of(source, self.closings)) != "" and (yield from skip(source)) in ("}", "]", ",")
+        source.back()
+        return ends
 
     def _pass(self, char: str) -> None:
         """Take a character."""
@@ -250,10 +348,31 @@ class _Adrift:
         source.at = end
 
 
-@cache
-def _words(firsts: frozenset[str]) -> "re.Pattern[str]":
-    """Matches what stands in a line before any of those characters."""
-    return re.compile(f"[^\n{re.escape(''.join(sorted(firsts)))}]*")
+def _names(source: Source) -> Generator[None, None, bool]:
+    """Whether an object begins here that names a call; nothing is taken."""
+    source.mark()
+    source.at += 1
+    yield from skip(source)
+    names = (yield from one_of(source, _NAMES)) != ""
+    source.back()
+    return names
+
+
+def within(source: Source, steps: Generator[None, None, Taken], most: int) -> Generator[None, None, Taken]:
+    """What some steps come to. Raises `Refused` if they take more than so many characters."""
+    begin = source.past
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            taken: Taken = end.value
+            break
+        if source.past - begin > most:
+            break
+        yield None
+    if source.past - begin > most:
+        raise Refused
+    return taken
 
 
 @cache

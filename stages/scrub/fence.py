@@ -7,8 +7,17 @@ from collections.abc import Generator
 from attrs import frozen
 
 from stages.scrub.code import FENCES, MARKS
-from stages.scrub.ends import Ends, marks_of
-from stages.scrub.grammar import Refused, Source, behind_blanks, more, one_of, peek, skip, word
+from stages.scrub.ends import NEAR, Ends, marks_of
+from stages.scrub.grammar import (
+    Refused,
+    Source,
+    behind_blanks,
+    more,
+    one_of,
+    peek,
+    skip,
+    word,
+)
 
 LANGUAGES = frozenset({"", "json", "jsonc", "json5", "tool_call", "tool-call", "toolcall", "tool_code"})
 """What the line of a fence may say of the body without a loss."""
@@ -18,6 +27,7 @@ FAR = 1024
 _OPENING = re.compile(r"\s*(`{3,}|~{3,})[^\n`]*\n")
 _RUNS = {mark: re.compile(f"{mark}*") for mark in FENCES}
 _INFO = re.compile(r"[^\n{\[`]*")
+_LANGUAGE = re.compile(r"[\w+#.-]*")
 
 
 @frozen
@@ -84,6 +94,26 @@ def fence(source: Source) -> Generator[None, None, Fence]:
     if char == "`" or (char in ("{", "[") and len(info.split()) > 1):
         raise Refused
     return Fence(marks, info.strip().lower() not in LANGUAGES)
+
+
+def another(source: Source) -> Generator[None, None, Fence | None]:
+    """Take the marks of a fence that stand here, and all its line, if it opens one round a body: that."""
+    source.mark()
+    mark = yield from one_of(source, tuple(mark * MARKS for mark in FENCES))
+    marks = mark + (yield from word(source, _RUNS[mark[0]], sys.maxsize))
+    source.mark()
+    try:
+        yield from skip(source, " \t")
+        language = yield from word(source, _LANGUAGE, NEAR)
+        if (yield from skip(source)) == "{":
+            source.taken()
+            source.taken()
+            return Fence(marks, language.lower() not in LANGUAGES)
+    except Refused:
+        pass
+    source.back()
+    source.taken()
+    return None
 
 
 def unfenced(text: str) -> str:

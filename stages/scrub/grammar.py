@@ -6,6 +6,7 @@ this family, `Unfinished` that the message ended in the middle.
 """
 
 import re
+import sys
 from collections.abc import Callable, Collection, Generator, Mapping, Sequence
 from functools import cache
 from typing import Any
@@ -273,10 +274,11 @@ def is_cut(source: Source, tokens: tuple[str, ...]) -> bool:
     return source.over and source.text[source.at :] in prefixes(tokens)
 
 
-def until(source: Source, tokens: tuple[str, ...]) -> Generator[None, None, tuple[str, str]]:
+def until(source: Source, tokens: tuple[str, ...], most: int = sys.maxsize) -> Generator[None, None, tuple[str, str]]:
     """Take the text up to the first of the tokens, and that token; what stands between, and which it was.
 
-    Of tokens that begin at one place it is the longest. Raises `Unfinished` if none comes.
+    Of tokens that begin at one place it is the longest. Raises `Unfinished` if none comes, `Refused` if more than
+    `most` characters stand before it.
     """
     parts: list[str] = []
     while True:
@@ -284,7 +286,10 @@ def until(source: Source, tokens: tuple[str, ...]) -> Generator[None, None, tupl
         found = (alternation if over else beginnings)(tokens).search(source.text, source.at)
         end = found.start() if found else len(source.text)
         parts.append(source.text[source.at : end])
+        most -= end - source.at
         source.at = end
+        if most < 0:
+            raise Refused
         if found is not None and (over or found.end() < len(source.text) or found.group() not in prefixes(tokens)):
             source.at = found.end()
             return "".join(parts), found.group()

@@ -25,7 +25,7 @@ from pipeline.events import (
     ToolUseBlock,
 )
 from stages.scrub.tape import weight
-from stages.scrub.voice import Gap, Voice
+from stages.scrub.voice import WAS_CLOSED, WAS_MARKUP, Gap, Voice
 
 OWN: Final = 1 << 20
 """The first index of blocks that are ours: no message has so many."""
@@ -103,7 +103,9 @@ class PlacedWriter(Voice):
         """What a text block has beside its text."""
         note, begun = isinstance(event, AnnotationDelta), event.index in self._texts
         if note and not begun and not any(isinstance(one, BlockStart) for one in self._waiting):
-            self.ledger.record("TagScrubber", "annotation", "dropped", "the text that it belongs to was markup")
+            self.ledger.record(
+                "TagScrubber", "annotation", "dropped", WAS_CLOSED if event.index == self._said else WAS_MARKUP
+            )
             return
         if not (note and begun and self.behind_markup):
             self._fill(out)

@@ -1,20 +1,29 @@
-"""A JSON body in markup: where it ends, which objects it holds, and how they stand in its text."""
+"""A JSON body in markup: where it ends, and what may stand behind it."""
 
-import json
-import math
 import re
 from collections.abc import Generator
 from functools import cache
-from typing import Any, NoReturn
 
 from attrs import define, evolve, field, frozen
 
-from pipeline.jsontext import BLANK, dumps, end_of
+from pipeline.jsontext import BLANK, end_of
 from stages.scrub.early import Beginning
-from stages.scrub.ends import BEHIND_STRING, Ended, Ends, Loose, adrift
-from stages.scrub.fence import Fence
-from stages.scrub.grammar import Openings, Part, Source, Unfinished, is_cut, more, one_of, second, skip
-from stages.scrub.mend import LEAKED_QUOTE, LEAKED_QUOTES, QUOTES, mend_told
+from stages.scrub.ends import BEHIND_STRING, NEAR, Ended, Ends, Loose, adrift, within
+from stages.scrub.fence import FAR, Fence, another
+from stages.scrub.grammar import (
+    Openings,
+    Part,
+    Refused,
+    Source,
+    Unfinished,
+    is_cut,
+    more,
+    one_of,
+    second,
+    skip,
+    word,
+)
+from stages.scrub.mend import LEAKED_QUOTE, LEAKED_QUOTES, QUOTES, WORDS
 
 _INSIDE = re.compile(r'[^"\\]*+(?:\\.[^"\\]*+)*+', re.DOTALL)
 _BLANKS = re.compile(f"[{BLANK}]*+")
@@ -26,8 +35,12 @@ _LOOSE = {**{opening: (closing,) for opening, closing in COMMENTS.items()}, LEAK
 _BEGIN = "\"'“‘{}/,:[]"
 """What may stand behind the brace of an object, besides the letters of a bare key."""
 _MARKS = ("```", "~~~")
-_BETWEEN = ("}", "{", ",", *_MARKS, *COMMENTS)
-"""What may stand between a body and its closer: a brace too many, the next body, the end of a fence, a comment."""
+_TOO_MANY = ("}", "]", ";")
+_BETWEEN = (*_TOO_MANY, "{", ",", *_MARKS, *COMMENTS)
+"""What may stand between a body and its closer: a bracket too many, the next body, the end of a fence, a comment."""
+_VALUE = "\"'“‘{[<-0123456789"
+"""What a value may begin with, besides words."""
+_BARE_KEY = re.compile(r"[\w.-]*")
 
 
 @frozen
@@ -38,17 +51,6 @@ class Body:
     text: str
     whole: bool
     cut: bool = False
-
-
-@frozen
-class Value:
-    """A JSON value, and its text. `mended`: the text is not the model's."""
-
-    value: Any
-    text: str
-    mended: bool = False
-    repeated: bool = False
-    """Another of its name stood behind it, which is lost."""
 
 
 @define
@@ -202,7 +204,7 @@ def _loose(source: Source, extent: _Extent, closings: tuple[str, ...]) -> Genera
     """Take the rest of what strict JSON does not hold, up to what closes it: as `Loose.read` tells. What is told early
     has ended before it. Raises `Unfinished` if nothing ends it, or the message does in a call that was told."""
     yield from extent.tell()
-    loose = Loose(source, extent.ends, closings, len(extent.brackets))
+    loose = Loose(source, extent.ends, closings, len(extent.brackets), closings[0] not in COMMENTS.values())
     ended = yield from loose.read(escapes=closings[0] in QUOTES.values())
     told = extent.early is not None and extent.early.opened
     if ended is None and (not loose.closed or (told and not source.left)):
@@ -223,11 +225,15 @@ def begins(source: Source) -> Generator[None, None, bool]:
 @frozen
 class Behind:
     """What stands behind a body: the closer, or its beginning, if the end of the message cut it; `{`: another body
-    begins. Empty: neither does. `said`: words stood between. `mended`: so did a bracket that closes nothing."""
+    begins. Empty: neither does. `said`: words stood between. `mended`: so did what is too many in JSON."""
 
     token: str = ""
     said: bool = False
     mended: bool = False
+    apart: bool = False
+    """Words stood before the other body."""
+    around: Fence | None = None
+    """A fence that opens round the other body."""
 
 
 def end(
@@ -250,7 +256,8 @@ def end(
         return found
     source.taken()
     yield from around.close(source)
-    return evolve((yield from _end(source, ends, several=several)), said=True)
+    found = yield from _end(source, ends, several=several)
+    return evolve(found, said=True, apart=found.token == "{")
 
 
 def _end(source: Source, ends: Ends, *, several: bool) -> Generator[None, None, Behind]:
@@ -258,7 +265,7 @@ def _end(source: Source, ends: Ends, *, several: bool) -> Generator[None, None, 
     source.mark()
     try:
         found = yield from _behind(source, ends, several=several)
-    except Unfinished:
+    except (Refused, Unfinished):
         found = Behind()
     if found.token:
         source.taken()
@@ -269,27 +276,52 @@ def _end(source: Source, ends: Ends, *, several: bool) -> Generator[None, None, 
 
 def _behind(source: Source, ends: Ends, *, several: bool) -> Generator[None, None, Behind]:
     """As `end`; something may have been taken where it finds nothing."""
-    said = mended = False
+    behind = Behind()
     while True:
         yield from skip(source)
         token = yield from one_of(source, (*ends.closers, *_BETWEEN))
         if token in COMMENTS:
-            text, token = yield from ends.until(source, COMMENTS[token])
-            said = said or text.strip() != ""
+            text, token = yield from within(source, ends.until(source, COMMENTS[token]), FAR)
+            behind = evolve(behind, said=behind.said or text.strip() != "")
         elif token in _MARKS:
-            yield from skip(source, token[0])
-        elif not token and (words := (yield from ends.words(source))):
-            token, said = words, True
-        mended = mended or token == "}"
-        if token in ends.closers:
-            return Behind(token, said, mended)
-        if token == "{":
+            source.at -= len(token)
+            behind = evolve(behind, around=(yield from another(source)))
+        elif token in _TOO_MANY:
+            behind = evolve(behind, mended=True)
+        elif token == "{":
             source.at -= 1
-            return Behind(token, said, mended) if several and (yield from begins(source)) else Behind()
+            if not (several and (yield from _goes_on(source))):
+                token = ""
+        if not token and (token := (yield from ends.words(source, several=several))):
+            behind = evolve(behind, said=True, apart=token == "{")
+        if token in ends.closers or token == "{":
+            return evolve(behind, token=token)
         if not token:
             cut = source.text[source.at :] if is_cut(source, ends.closers) else ""
             source.at += len(cut)
-            return Behind(cut, said, mended)
+            return evolve(behind, token=cut)
+
+
+def _goes_on(source: Source) -> Generator[None, None, bool]:
+    """Whether another body begins here: behind a key that is in no quotes come its colon and a value; nothing is
+    taken."""
+    if not (yield from begins(source)):
+        return False
+    source.mark()
+    source.at += 1
+    char = yield from skip(source)
+    goes_on = not (char == "_" or char.isalpha())
+    if not goes_on:
+        try:
+            yield from word(source, _BARE_KEY, NEAR)
+            if (yield from skip(source)) == ":":
+                source.at += 1
+                char = yield from skip(source)
+                goes_on = (char != "" and char in _VALUE) or (yield from one_of(source, tuple(WORDS))) != ""
+        except Refused:
+            pass
+    source.back()
+    return goes_on
 
 
 @cache
@@ -298,95 +330,5 @@ def _structure(firsts: frozenset[str]) -> "re.Pattern[str]":
     return re.compile(f"[{re.escape(''.join(sorted({*QUOTES, *'{}[]/', LEAKED_QUOTE[0], *firsts})))}]")
 
 
-def objects(read: Body, depth: int) -> list[dict[str, Value] | None]:
-    """The members of the object that a body is, or of each object in the array that it is; None for what is none.
-
-    Strict first; what is not strict is mended, if it can be.
-    """
-    try:
-        return _strict(read.text)
-    except (ValueError, RecursionError):
-        pass
-    try:
-        mended, repeated = mend_told(read.text, missing=0 if read.whole else 1, depth=depth)
-    except ValueError:
-        return [None]
-    return [_written(item, repeated) for item in (mended if isinstance(mended, list) else [mended])]
-
-
-def _written(value: Any, repeated: bool) -> dict[str, Value] | None:
-    """The members of a mended object, each in a text of ours."""
-    if not isinstance(value, dict):
-        return None
-    return {name: Value(inner, dumps(inner).decode(), True, repeated) for name, inner in value.items()}
-
-
-def _strict(text: str) -> list[dict[str, Value] | None]:
-    """As `objects`, of strict JSON. Raises `ValueError` if it is none."""
-    at = _blanks(text, 0)
-    if text[at : at + 1] == "{":
-        only, at = members(text, at)
-        found: list[dict[str, Value] | None] = [only]
-    else:
-        found, at = _elements(text, at)
-    if _blanks(text, at) != len(text):
-        raise ValueError  # something stands behind the value
-    return found
-
-
-def members(text: str, at: int = 0) -> tuple[dict[str, Value], int]:
-    """The members of the JSON object that begins here, each as it is written, and where the object ends.
-
-    Raises `ValueError` if it is no strict JSON.
-    """
-    found: dict[str, Value] = {}
-    at = _past(text, at, "{")
-    while text[at : at + 1] != "}":
-        at = _past(text, at, ",") if found else at
-        if text[at : at + 1] != '"':
-            raise ValueError(f"no member at {at}")
-        name, at = _DECODER.raw_decode(text, at)
-        at = _past(text, _blanks(text, at), ":")
-        value, end = _DECODER.raw_decode(text, at)
-        found[name] = evolve(found[name], repeated=True) if name in found else Value(value, text[at:end])
-        at = _blanks(text, end)
-    return found, at + 1
-
-
-def _elements(text: str, at: int) -> tuple[list[dict[str, Value] | None], int]:
-    """The objects in the JSON array that begins here, None for each other element, and where the array ends."""
-    found: list[dict[str, Value] | None] = []
-    at = _past(text, at, "[")
-    while text[at : at + 1] != "]":
-        at = _past(text, at, ",") if found else at
-        element: dict[str, Value] | None = None
-        if text[at : at + 1] == "{":
-            element, at = members(text, at)
-        else:
-            at = _DECODER.raw_decode(text, at)[1]
-        found.append(element)
-        at = _blanks(text, at)
-    return found, at + 1
-
-
-def _past(text: str, at: int, char: str) -> int:
-    if text[at : at + 1] != char:
-        raise ValueError(f"no {char} at {at}")
-    return _blanks(text, at + 1)
-
-
 def _blanks(text: str, at: int) -> int:
     return end_of(_BLANKS, text, at)
-
-
-def _refuse(word: str) -> NoReturn:
-    raise ValueError(f"{word} is no JSON")
-
-
-def finite(digits: str) -> float:
-    """A number. Raises `ValueError` if it is too large to be one."""
-    number = float(digits)
-    return number if math.isfinite(number) else _refuse(digits)
-
-
-_DECODER = json.JSONDecoder(parse_constant=_refuse, parse_float=finite)

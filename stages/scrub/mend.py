@@ -42,9 +42,10 @@ def mend(text: str, *, depth: int, missing: int = 0) -> Any:
     return mend_told(text, depth=depth, missing=missing)[0]
 
 
-def mend_told(text: str, *, depth: int, missing: int = 0) -> tuple[Any, bool]:
-    """The same, and whether a member of an object was given again: the last one counts."""
-    mender = _Mender(text, missing, depth)
+def mend_told(text: str, *, depth: int, missing: int = 0, call: bool = False) -> tuple[Any, bool]:
+    """The same, and whether a member of an object was given again: the last one counts, as it does to readers of JSON.
+    If the objects say a `call` each, then of those, and of their `function`, the first one does."""
+    mender = _Mender(text, missing, depth, call=call)
     mender.skip()
     if not text.startswith(("{", "["), mender.at):
         raise ValueError("neither an object nor an array")
@@ -80,6 +81,8 @@ class _Mender:
     at: int = 0
     layers: int = 0
     repeated: bool = False
+    call: bool = False
+    """What stands here says a call."""
 
     def skip(self) -> None:
         """Go past blanks and comments."""
@@ -113,15 +116,20 @@ class _Mender:
         if self.text.startswith("{", self.at):
             return self._doubled()
         found: dict[str, Any] = {}
+        call = self.call
         while not self._ends("}"):
             key = self._key()
             self.skip()
             if not self._takes(":"):
                 raise ValueError(f"no value for {key!r}")
             self.skip()
+            self.call = call and key == "function"
+            value = self.value()
             self.repeated = self.repeated or key in found
-            found[key] = self.value()
+            if not (call and key in found):
+                found[key] = value
             self._part("}")
+        self.call = call
         return found
 
     def _doubled(self) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """Tool calls and reasoning that a model wrote as text become blocks, while they are still arriving."""
 
 from collections.abc import Callable, Collection, Iterable, Sequence
-from itertools import takewhile
+from itertools import islice, takewhile
 
 from attrs import define, evolve, field
 
@@ -9,6 +9,7 @@ from pipeline.errors import PipelineError
 from pipeline.events import (
     ArgumentsDelta,
     BlockStart,
+    BlockStop,
     Event,
     MessageDelta,
     ReasoningDelta,
@@ -34,6 +35,8 @@ from stages.scrub.writer import Writer
 
 BESIDE = frozenset({ArgumentsDelta, ReasoningDelta})
 """What most that is no text is."""
+BOUNDS = (BlockStart, BlockStop)
+"""Behind these no more is said of a text before them."""
 MARKUP = frozenset({Kind.CALLS, Kind.TAG, Kind.STRAY})
 
 
@@ -60,6 +63,8 @@ class TagScrubber(Stage[Event, Event]):
     in_place: bool = field(default=False, kw_only=True)
     """What holds no markup passes as it came, event by event: blocks overlap, no delta is split, and no call begins
     before its body is whole."""
+    whole: bool = field(default=False, kw_only=True)
+    """Nothing is gained by a call that leaves at once: it waits while a citation may come of the text before it."""
     ended: bool = field(init=False, default=False)
     _scanner: Scanner = field(init=False)
     _gate: Gate = field(init=False)
@@ -70,6 +75,8 @@ class TagScrubber(Stage[Event, Event]):
     _flow: int = field(init=False, default=-1)
     """Of the block in which plain text is passed on as it comes; -1: it is not."""
     _passes: Callable[[str], bool] = field(init=False)
+    _awaiting: bool = field(init=False, default=False)
+    """The first piece is a call that waits so."""
 
     def __attrs_post_init__(self) -> None:
         options = self.options
@@ -163,6 +170,9 @@ class TagScrubber(Stage[Event, Event]):
             self._told(self._scanner.reduce(gate.read(self.families, calls=False)) if texts else [], out)
         if self._tape is not None:
             self._tape.wait(event)
+            if self._awaiting and isinstance(event, BOUNDS):
+                self._awaiting = False
+                self._told([], out)
         else:
             self._calls.event(event, out)
 
@@ -176,6 +186,7 @@ class TagScrubber(Stage[Event, Event]):
         for piece in pieces:
             self._waiting().tell(piece)
             self._gate.told(piece)
+            self._awaiting = self._awaiting and _is_hidden(piece)
         tape = self._tape
         if tape is not None:
             self._drain(tape, out)
@@ -190,6 +201,9 @@ class TagScrubber(Stage[Event, Event]):
         if tape is not None and any(self._fate(piece) is Fate.UNDECIDED for piece in tape.pieces):
             self._gate.progress = Progress.OVER
             self._told([], out)
+        if self._awaiting and self.held > most:
+            self.whole = self._awaiting = False
+            self._told([], out)
         if self.held > most and self._voice.held:
             self._voice.give_way(out)
         if self.held > most and self._scanner.held:
@@ -198,7 +212,7 @@ class TagScrubber(Stage[Event, Event]):
     def _over(self, progress: Progress, out: list[Event]) -> None:
         """The text ends."""
         calls = self._calls
-        self._gate.progress, self._flow = progress, -1
+        self._gate.progress, self._flow, self._awaiting = progress, -1, False
         if calls.open is None or progress is not Progress.CUT:
             self._told(self._scanner.close(), out)
         if calls.open is not None and progress is Progress.CUT:
@@ -212,6 +226,9 @@ class TagScrubber(Stage[Event, Event]):
             fate = self._fate(piece)
             if fate is Fate.UNDECIDED:
                 return
+            noted = fate is Fate.CALL and piece.raw != "" and self._voice.speaking
+            if noted and self._awaits(tape):
+                return
             left = 0
             if fate is Fate.TEXT:
                 run = self._run(tape)
@@ -221,13 +238,20 @@ class TagScrubber(Stage[Event, Event]):
                 self._show(tape.take(length - left, shown=True), _is_thought(piece), out)
             else:
                 self._decided(tape)
-                if fate is Fate.CALL and piece.raw and self._voice.speaking:
+                if noted:
                     self._note(piece, tape, out)
                 self._cut(piece, fate, tape.take(len(piece.raw)), out)
             for event in tape.beside():
                 self._calls.event(event, out)
             if left:
                 return
+
+    def _awaits(self, tape: Tape) -> bool:
+        """Whether a citation may still come of the text that the call, which is the first piece, would close."""
+        if self.whole and self._gate.progress is Progress.OPEN and not self._awaiting:
+            behind = any(not _is_hidden(piece) for piece in islice(tape.pieces, 1, None))
+            self._awaiting = not (behind or any(isinstance(event, BOUNDS) for event in tape.events))
+        return self._awaiting
 
     def _run(self, tape: Tape) -> list[Piece]:
         """The first piece, and those that are shown with it, so that a delta stays one; they are decided."""
@@ -276,7 +300,7 @@ class TagScrubber(Stage[Event, Event]):
 
     def _note(self, piece: Piece, tape: Tape, out: list[Event]) -> None:
         """What waits and belongs to the text before a call is written before the call, which closes its block."""
-        hidden = takewhile(lambda one: one.kind in MARKUP or one.raw.isspace(), tape.pieces)
+        hidden = takewhile(_is_hidden, tape.pieces)
         for note in tape.notes(len(piece.raw), hidden):
             self._voice.event(note, out)
 
@@ -298,6 +322,11 @@ class TagScrubber(Stage[Event, Event]):
                 self._calls.cut(out)
             else:
                 self._calls.event(event, out)
+
+
+def _is_hidden(piece: Piece) -> bool:
+    """It shows nothing to the reader, behind a call."""
+    return piece.kind in MARKUP or piece.raw.isspace()
 
 
 def _is_thought(piece: Piece) -> bool:

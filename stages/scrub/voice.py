@@ -9,6 +9,10 @@ from pipeline.events import ArgumentsDelta, BlockStop, Event, ReasoningDelta, Te
 from pipeline.jsontext import size_of
 from pipeline.ledger import Ledger
 
+WAS_MARKUP = "the text that it belongs to was markup"
+WAS_CLOSED = "the text that it belongs to ended before a call"
+"""Why a citation is not written."""
+
 
 class Gap(Enum):
     """What stands before the text that comes next; blanks are kept until that is certain."""

@@ -25,7 +25,7 @@ from pipeline.events import (
     moved,
 )
 from stages.scrub.tape import weight
-from stages.scrub.voice import Gap, Voice
+from stages.scrub.voice import WAS_CLOSED, WAS_MARKUP, Gap, Voice
 
 TEXT = -2
 """What stands for the index of a block of text, which may become several, or none."""
@@ -49,6 +49,8 @@ class Writer(Voice):
     _later: list[Event] = field(init=False, factory=list)
     """Events of no block that came meanwhile."""
     _blanks: list[TextDelta] = field(init=False, factory=list)
+    _said: int = field(init=False, default=-1)
+    """The last block of text of which some was written, by the index that it came with."""
 
     @property
     def speaking(self) -> bool:
@@ -115,7 +117,9 @@ class Writer(Voice):
             out.append(moved(event, index))
             return
         if isinstance(event, AnnotationDelta) and not self._speaks and self._start is None:
-            self.ledger.record("TagScrubber", "annotation", "dropped", "the text that it belongs to was markup")
+            self.ledger.record(
+                "TagScrubber", "annotation", "dropped", WAS_CLOSED if event.index == self._said else WAS_MARKUP
+            )
             return
         if not isinstance(event, AnnotationDelta) or not self._speaks:
             self._fill(out)
@@ -144,7 +148,7 @@ class Writer(Voice):
     def _say(self, delta: TextDelta, out: list[Event]) -> None:
         self._open_text(out)
         out.append(delta if delta.index == self.index else TextDelta(self.index, delta.text))
-        self.flowing = True
+        self.flowing, self._said = True, delta.index
 
     def _begin_thought(self, out: list[Event]) -> int:
         self._close(out)

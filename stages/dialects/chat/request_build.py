@@ -3,11 +3,11 @@
 from collections.abc import Mapping
 from typing import Any
 
-from pipeline.builder import Builder
+from pipeline.builder import DECIDED, Builder
 from pipeline.effort import OFF, effort_under, is_off
 from pipeline.events import ToolKind
 from pipeline.given import is_as_given, replaced, route_changes
-from pipeline.ladder import Ladder
+from pipeline.ladder import TWICE, Ladder
 from pipeline.ledger import Ledger
 from pipeline.limits import DEFAULT_LIMITS, Limits
 from pipeline.request import (
@@ -40,6 +40,7 @@ from stages.dialects.chat.request_messages import JSON, MessageWriter
 from stages.dialects.chat.request_tables import (
     ANY_ID,
     BARRED,
+    DECIDED_WITHIN,
     ID_CHARS,
     NAME,
     NAME_CHARS,
@@ -105,21 +106,21 @@ class _Builder(Builder):
         if request.stream:
             given = body.get("stream_options")
             body["stream_options"] = {**(given if isinstance(given, dict) else {}), "include_usage": True}
-        return self._built(body, READ, self._changed())
+        return self._built(body, READ, self._changed(), decided=REASONING)
 
     def _resealed(self, body: JSON, own: Mapping[str, Any], writer: MessageWriter) -> None:
         """The client's own messages, if there are envelopes of ours among them, which are written anew."""
         turns = [turn for turn in self.request.turns if writer.is_sealed(turn)]
         if turns:
             body["messages"] = replaced(own["messages"], {turn.where: writer.messages((), [turn]) for turn in turns})
-            self.anew = {"messages"}
+            self.anew.add("messages")
 
     def _changed(self) -> set[str]:
         """The members that are not as they came, also toward this same dialect."""
         changed = {"stream_options", *self.anew} if self.request.stream else set(self.anew)
+        changed -= self._unread
         if self.options.old_max_tokens:
             changed.update(BOUNDS)
-        changed -= self._unread
         sampling = ("temperature", "top_p")
         return changed | route_changes(
             self.request, self.options, bounds=BOUNDS, sampling=sampling, reasoning=REASONING
@@ -204,6 +205,8 @@ class _Builder(Builder):
                 self._lose("max_tokens", "max_tokens of zero")
             own = self.native and request.path("max_tokens") == OLDER and NEWER not in self._unread
             body[OLDER if self.options.old_max_tokens or own else NEWER] = bound
+        if self.native:
+            self._own_bounds(body, bound)
         if request.stop:
             most = MANY if self.native else STOPS
             if len(request.stop) > most:
@@ -224,28 +227,62 @@ class _Builder(Builder):
         elif request.choices is not None and self.native:
             body["n"] = request.choices
 
+    def _own_bounds(self, body: JSON, bound: int | None) -> None:
+        """The client's other name for the bound: within the most too, or, if the upstream does not know it, in place of
+        the one it knows."""
+        given, most = self.request.given, self.options.most_tokens
+        if given is None or self.request.max_tokens != given.request.max_tokens:
+            return
+        if bound is None and NEWER in self._unread and self.options.old_max_tokens:
+            body[OLDER] = given.body.get(OLDER, given.body[NEWER])
+            if OLDER not in self._unread:
+                self.ladder.ledger.record(STAGE, NEWER, "rewritten", DECIDED)
+        if self._unread.isdisjoint(BOUNDS) and all(given.body.get(name) is not None for name in BOUNDS):
+            other = int(given.body[OLDER])
+            if self.options.old_max_tokens and other != self.request.max_tokens:
+                self.ladder.follow(TWICE, OLDER)
+            elif not self.options.old_max_tokens and most is not None:
+                body[OLDER] = min(other, most)
+                if other > most:
+                    self.ladder.lose("max_tokens above the most", OLDER)
+                    self.anew.update(BOUNDS)
+
     def _form(self, body: JSON) -> None:
         request = self.request
         if request.logprobs is not None:
             body["logprobs"] = True
             if request.logprobs:
                 body["top_logprobs"] = request.logprobs
-        if self.options.effort is not None:
-            for member in REASONING:
-                body.pop(member, None)
-        by_policy = self.options.effort is not None
-        if (effort := effort_under(request.reasoning, self.options)) and (by_policy or not self.native):
-            body["reasoning_effort"] = effort
-        if effort != OFF and is_off(request.reasoning, self.options) and (by_policy or not self.native):
-            self._lose("reasoning", "reasoning off")
-        self._budget_beside_effort()
-        if request.reasoning is not None and request.reasoning.summary and not self.native:
-            self._lose("reasoning.summary")
+        self._reasoning(body)
         if request.output is not None:
             self.ladder.carry(request.output.where)
             body["response_format"] = _format(request.output, self.native)
         if request.verbosity is not None:
             body["verbosity"] = request.verbosity
+
+    def _reasoning(self, body: JSON) -> None:
+        reasoning, policy = self.request.reasoning, self.options.effort
+        if self.native and policy is None:
+            return
+        if policy is not None:
+            self._undecided(body)
+        effort = effort_under(reasoning, self.options)
+        if effort:
+            body["reasoning_effort"] = effort
+        if effort != OFF and is_off(reasoning, self.options):
+            self._lose("reasoning", "reasoning off")
+        self._budget_beside_effort()
+        if reasoning is not None and reasoning.summary and not self.native:
+            self._lose("reasoning.summary")
+
+    def _undecided(self, body: JSON) -> None:
+        """The client's members that ask for reasoning, without what a policy says instead; with nothing of them where
+        it says nothing."""
+        for member in REASONING:
+            found = body.pop(member, self._unread_member(member))
+            if self.native and self.options.effort and isinstance(found, Mapping):
+                beside = {name: value for name, value in found.items() if name not in DECIDED_WITHIN.get(member, ())}
+                body.update({member: beside} if beside else {})
 
     def _account(self, body: JSON) -> None:
         request = self.request

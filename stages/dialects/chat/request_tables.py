@@ -19,6 +19,8 @@ USER_CHARS = 64
 STOPS = 4
 REASONING = ("reasoning_effort", "reasoning", "thinking", "enable_thinking", "thinking_budget")
 """The members that ask for reasoning, this dialect's own and those of vendors."""
+DECIDED_WITHIN = {"reasoning": ("effort", "enabled", "max_tokens"), "thinking": ("type", "budget_tokens")}
+"""What within them says how much to think."""
 BARRED = re.compile(r"[^a-zA-Z0-9_-]")
 ANY_ID = re.compile(r"[^\x20-\x7e]")
 

@@ -49,11 +49,26 @@ def note_delta(delta: Mapping[str, Any], unread: Unread) -> None:
 
 
 def note_choice(choice: Mapping[str, Any], unread: Unread, *, whole: bool) -> None:
-    """Record what of a choice is not read. `whole`: its message counts, not a delta beside it; else the other way."""
+    """Record what of a choice is not read. `whole`: its message counts, not a delta beside it; else the other way,
+    and the message may say all so far once more."""
     unread.note(choice, SILENT_BESIDE, "choices[].")
-    other = "delta" if whole else "message"
-    if says(choice.get("delta")) and says(choice.get("message")):
+    due, other = ("message", "delta") if whole else ("delta", "message")
+    if says(choice.get(due)) and not _is_said(choice.get(other), choice[due]):
         unread.ledger.record(unread.stage, f"choices[].{other}", "dropped", EXCLUDED)
+
+
+def _is_said(beside: Any, due: Any) -> bool:
+    """Whether all that one object says ends with what another does; whose words they are does not matter."""
+    if not isinstance(beside, dict) or not isinstance(due, dict):
+        return not says(beside)
+    return all(
+        name == "role" or not says(value) or value == due.get(name) or _ends(value, due.get(name))
+        for name, value in beside.items()
+    )
+
+
+def _ends(text: Any, end: Any) -> bool:
+    return isinstance(text, str) and isinstance(end, str) and text.endswith(end)
 
 
 def note_scores(scores: Any, unread: Unread) -> None:

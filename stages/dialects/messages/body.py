@@ -6,7 +6,7 @@ from typing import Any, Final
 from pipeline.change import Change, Piece, patched
 from pipeline.dialect import NO_REQUEST, RequestFacts
 from pipeline.errors import UpstreamError
-from pipeline.events import StopReason, ToolKind, Usage
+from pipeline.events import StopReason, ToolKind
 from pipeline.hosted import path_of
 from pipeline.jsontext import as_written, check_depth, exact, holds_object, loads, verbatim
 from pipeline.ledger import Ledger
@@ -105,7 +105,7 @@ def write(
         "content": [block for block in blocks if block is not None],
         "stop_reason": message.stop_reason or StopReason.END_TURN,
         "stop_sequence": message.stop_sequence,
-        "usage": counts_of(message.usage or Usage()),
+        "usage": counts_of(message.usage, facts.usage),
     }
 
 

@@ -37,6 +37,9 @@ KINDS: dict[str, ErrorKind] = {
 TOO_LONG = re.compile(r"prompt is too long|exceeds? (?:the )?(?:context limit|context window)", re.IGNORECASE)
 """What an invalid request says that the model cannot take; it has no type of its own."""
 
+_TOO_LONG = "prompt is too long"
+"""The words at which Claude Code compacts the conversation."""
+
 TYPES: dict[ErrorKind, str] = {
     ErrorKind.INVALID_REQUEST: "invalid_request_error",
     ErrorKind.AUTHENTICATION: "authentication_error",
@@ -64,7 +67,10 @@ DETAILED = frozenset({"thread_not_found"})
 
 def error_body(error: StreamError) -> dict[str, Any]:
     """The body of an error, the same in a stream and as an HTTP answer."""
-    told: dict[str, Any] = {"type": TYPES[error.kind], "message": error.message or "the upstream failed"}
+    message = error.message or "the upstream failed"
+    if error.kind is ErrorKind.CONTEXT_LENGTH and not TOO_LONG.search(message):
+        message = f"{_TOO_LONG}: {message}"
+    told: dict[str, Any] = {"type": TYPES[error.kind], "message": message}
     if error.code in DETAILED:
         told["details"] = {"error_code": error.code}
     return {"type": "error", "error": told}

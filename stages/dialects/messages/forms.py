@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from attrs import define, field
 
+from pipeline.counts import count_of
 from pipeline.dialect import RequestFacts
 from pipeline.events import Frame, StopReason, StreamError, Usage
 from pipeline.jsontext import as_written, dumps, holds_object, verbatim
@@ -15,7 +16,7 @@ from stages.dialects.messages.encode import UNCOUNTED, message_id
 from stages.dialects.messages.errors import error_body, error_of, keeps
 from stages.dialects.messages.normalize import CUTTING, OF_END, STOP_REASONS
 from stages.dialects.messages.returned import START, STOP, TOLD, framed, object_of, said_in
-from stages.dialects.messages.usage import counts_of
+from stages.dialects.messages.usage import counts_of, usage_of
 from stages.dialects.messages.words import CITATION, DELTA, INPUT, MEMBERS, SIGNATURE, TEXT, THINKING
 
 Json = dict[str, Any]
@@ -24,6 +25,8 @@ STOPPED: Final = frozenset({"stop_reason", "stop_sequence", "stop_details", "con
 """Members of a message that the delta tells which ends it; the others are told when it begins."""
 BESIDE: Final = frozenset({"context_management"})
 """Those that stand beside that delta."""
+IN: Final = "input_tokens"
+OUT: Final[Json] = {"output_tokens": 0}
 CALLS: Final = ("tool_use", "server_tool_use", "mcp_tool_use")
 """Blocks whose input comes in deltas."""
 
@@ -43,7 +46,8 @@ def unroll(body: bytes, *, facts: RequestFacts, ledger: Ledger) -> list[Frame]:
         about = {name: value for name, value in about.items() if name not in ("type", "error")}
     made = {"id": message_id(""), "type": "message", "role": "assistant", "model": facts.model}
     begun = {**made, **{name: value for name, value in about.items() if value or name not in made}}
-    usage = {"input_tokens": 0, "output_tokens": 0, **counts} if counts else counts_of(facts.usage or Usage())
+    counted = _counted(counts, ledger)
+    usage = {**_begun(facts.usage), **counted} if counted else counts_of(None, facts.usage)
     begun |= {"content": [], "stop_reason": None, "stop_sequence": None, "usage": usage}
     told: list[Json] = [{"type": "message_start", "message": begun}]
     blocks = [block for block in blocks if block.get("type") != "text" or block.get("text")]
@@ -57,8 +61,21 @@ def unroll(body: bytes, *, facts: RequestFacts, ledger: Ledger) -> list[Frame]:
         return [*map(framed, (*told, _failed(said, failed, ledger)))]
     delta = {name: said[name] for name in STOPPED if name in said} | stopped
     beside = {name: said[name] for name in BESIDE if name in said}
-    told += [{"type": TOLD, "delta": delta, "usage": usage, **beside}, {"type": "message_stop"}]
+    told += [{"type": TOLD, "delta": delta, "usage": {**OUT, **counted}, **beside}, {"type": "message_stop"}]
     return [*map(framed, told)]
+
+
+def _counted(counts: Json, ledger: Ledger) -> Json:
+    """A `usage` object without what clients demand as a number and is none; empty if it counts nothing."""
+    if usage_of(counts) is None:
+        return {}
+    odd = {name for name in (IN, *OUT) if name in counts and count_of(counts[name], ledger) is None}
+    return {name: value for name, value in counts.items() if name not in odd}
+
+
+def _begun(estimate: Usage | None) -> Json:
+    """What clients demand of the counts that a message begins with. What went in may be an estimate there."""
+    return {IN: 0 if estimate is None else estimate.input, **OUT}
 
 
 def _failed(said: Mapping[str, Any], failed: StreamError, ledger: Ledger) -> Json:

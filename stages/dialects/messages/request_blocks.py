@@ -72,7 +72,7 @@ class BlockWriter:
                     out.append({"role": "user", "content": [{"type": "text", "text": SOMETHING}]})
                 out.append(self.own(evolve(turn, cache=None), {"role": role, "content": blocks}))
         for message in out:
-            message["content"] = _content(message["content"])
+            message["content"] = content_of(message["content"])
         return out
 
     def is_foreign(self, turn: Turn) -> bool:
@@ -81,6 +81,20 @@ class BlockWriter:
             not _is_own(part) if isinstance(part, ReasoningPart) else _own_citations(part) != _citations(part)
             for part in turn.parts
         )
+
+    def again(self, turn: Turn, given: JSON) -> list[JSON]:
+        """A message of this dialect's as it came, but for what no provider of it made; none, if nothing is left."""
+        blocks: list[JSON] = []
+        for part, block in zip(turn.parts, given["content"], strict=True):
+            if isinstance(part, ReasoningPart) and not _is_own(part):
+                blocks.extend(self._reasoning(part))
+            elif (kept := _own_citations(part)) == _citations(part):
+                blocks.append(block)
+            else:
+                self.ladder.lose("part citation", part.where)
+                rest = {name: value for name, value in block.items() if name != "citations"}
+                blocks.append({**rest, "citations": kept} if kept else rest)
+        return [{**given, "content": content_of(blocks)}] if blocks else []
 
     def own(self, node: Node, written: JSON) -> JSON:
         """`written`, and what its piece of the request keeps besides."""
@@ -235,7 +249,7 @@ class BlockWriter:
         blocks = [block for piece in part.parts for block in self._found(piece)]
         result: JSON = {"type": "tool_result", "tool_use_id": self.ids.id(part.id)}
         if blocks or not self.native:
-            result["content"] = _content(blocks)
+            result["content"] = content_of(blocks)
         if part.is_error:
             result["is_error"] = True
         return self.own(part, result)
@@ -303,10 +317,10 @@ def _own_citations(part: Part) -> Sequence[Any]:
     return told if len(own) == len(told) else own
 
 
-def _content(blocks: list[JSON]) -> str | list[JSON]:
+def content_of(blocks: list[JSON]) -> str | list[JSON]:
     """One plain text as a string; else the blocks."""
     if not blocks:
         return ""
-    if len(blocks) == 1 and set(blocks[0]) == {"type", "text"}:
+    if len(blocks) == 1 and set(blocks[0]) == {"type", "text"} and blocks[0]["type"] == "text":
         return str(blocks[0]["text"])
     return blocks

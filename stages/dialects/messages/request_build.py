@@ -1,10 +1,5 @@
 """Building a Messages request."""
 
-from collections.abc import Sequence
-from typing import Any
-
-from pipeline.builder import Builder
-from pipeline.effort import OFF, budget_of_effort, effort_of, effort_under, is_off
 from pipeline.events import ToolKind
 from pipeline.given import is_as_given, replaced, route_changes
 from pipeline.ladder import Ladder
@@ -34,22 +29,22 @@ from pipeline.toolnames import (
     wrapped_description,
 )
 from pipeline.turns import SOMETHING, bind, distinct
-from stages.dialects.messages.request_blocks import JSON, BlockWriter
+from stages.dialects.messages.request_blocks import JSON, BlockWriter, content_of
 from stages.dialects.messages.request_tables import (
     BARRED,
     ID_CHARS,
-    LEAST_BUDGET,
     NAME,
     NAME_CHARS,
     READ,
     STAGE,
     WRITE,
 )
+from stages.dialects.messages.request_thinking import ThinkingBuilder
 
 _ABSENT = ("seed", "frequency_penalty", "presence_penalty", "logit_bias", "logprobs", "cache_key", "verbosity")
 _MODES = {Choosing.AUTO: "auto", Choosing.ANY: "any", Choosing.NONE: "none", Choosing.ONE: "tool"}
-_EFFORTS = {"minimal": "low"}
 _TIERS = {"default": "standard_only", **dict.fromkeys(("auto", "scale", "priority", "fast", "ultrafast"), "auto")}
+_SEARCH = "web_search"
 _JSON_ONLY = "Answer with one JSON object and nothing else."
 
 
@@ -63,7 +58,7 @@ def build(
     return _Builder(request, Ladder(STAGE, WRITE, ledger, options.strict), options).build()
 
 
-class _Builder(Builder):
+class _Builder(ThinkingBuilder):
     """Builds one body."""
 
     def __init__(self, request: Request, ladder: Ladder, options: RequestOptions) -> None:
@@ -88,25 +83,21 @@ class _Builder(Builder):
         elif not self.native and self._demands_a_call:
             self._lose("tool_choice", "tool_choice hosted")
         self._account(body)
-        return self._built(body, READ, self._changed())
-
-    def _changed(self) -> set[str]:
-        """The members that are not as they came, also toward this same dialect."""
-        bound = () if "max_tokens" in self._unread and not self.options.thinking_budget else ("max_tokens",)
-        reasoning = ("thinking", "output_config", *bound)
-        changed = route_changes(
-            self.request, self.options, bounds=("max_tokens",), sampling=SAMPLING, reasoning=reasoning
-        )
-        return changed | self.anew
+        changed = route_changes(self.request, self.options, bounds=("max_tokens",), sampling=SAMPLING, reasoning=())
+        return self._built(body, READ, changed | self.anew, decided=("thinking", "output_config"))
 
     def _conversation(self, body: JSON) -> None:
         request = self.request
         if self.native and request.given is not None and is_as_given(request):
-            anew = {turn.where: self.writer.messages([turn]) for turn in request.turns if self.writer.is_foreign(turn)}
             body["messages"] = given = list(request.given.body["messages"]) if request.turns else []
+            anew = {
+                turn.where: self.writer.again(turn, message)
+                for turn, message in zip(request.turns, given, strict=True)
+                if self.writer.is_foreign(turn)
+            }
             if anew:
                 body["messages"] = replaced(given, anew)
-                self.anew = {"messages"}
+                self.anew.add("messages")
             return
         system, turns = (request.system, request.turns) if self.native else request.instructions()
         blocks = self.writer.system(system)
@@ -114,8 +105,7 @@ class _Builder(Builder):
             self._lose("output", "output json")
             blocks.append({"type": "text", "text": _JSON_ONLY})
         if blocks:
-            plain = len(blocks) == 1 and set(blocks[0]) == {"type", "text"}
-            body["system"] = blocks[0]["text"] if plain else blocks
+            body["system"] = content_of(blocks)
         body["messages"] = self.writer.messages(turns if self.native else distinct(bind(turns, self.ladder)))
         if not body["messages"]:
             self._lose("turns", "turns.none")
@@ -125,6 +115,7 @@ class _Builder(Builder):
         choice = self.request.tool_choice
         allowed = None if choice is None else choice.allowed
         described: set[str] = set()
+        names: set[str] = set()
         out = []
         for tool in self.request.tools:
             if not isinstance(tool, ServerTool) and allowed is not None and (tool.namespace, tool.name) not in allowed:
@@ -132,9 +123,23 @@ class _Builder(Builder):
                 continue
             if self.native and "tool_addition" in tool.private:
                 continue  # it stands in the conversation
-            if (written := self._tool(tool, described)) is not None:
+            if not self.native and self._is_twice(tool, names):
+                self.ladder.lose("tool of one name", tool.where)
+            elif (written := self._tool(tool, described)) is not None:
                 out.append(written)
         return out
+
+    def _is_twice(self, tool: Tool, names: set[str]) -> bool:
+        """Whether one of the `names` that are given is the tool's; else it is one of them from now on."""
+        if not isinstance(tool, ServerTool):
+            name = self.names.name(tool.namespace, tool.name)
+        elif tool.search is not None and self.options.web_search:
+            name = _SEARCH
+        else:
+            return False
+        known = name in names
+        names.add(name)
+        return known
 
     def _tool(self, tool: Tool, described: set[str]) -> JSON | None:
         if isinstance(tool, ServerTool):
@@ -181,8 +186,9 @@ class _Builder(Builder):
             if choice.payload is not None or (written["name"] not in self.names.tools() and not self.native):
                 self._lose("tool_choice", "tool_choice hosted")
                 written = {"type": "auto"}
-        if written["type"] in ("any", "tool") and self._thinks(body) and not self.native:
+        if written["type"] in ("any", "tool") and self._thinks(body) and (self.imposed or not self.native):
             self._lose("tool_choice", "tool_choice with thinking")
+            self.anew.add("tool_choice")
             written = {"type": "auto"}
         if parallel is not None and written["type"] != "none" and (not parallel or self.native):
             written["disable_parallel_tool_use"] = not parallel
@@ -191,7 +197,7 @@ class _Builder(Builder):
     def _bounds(self, body: JSON) -> None:
         request = self.request
         bound = self._bound("max_tokens")
-        body["max_tokens"] = self.options.max_tokens if bound is None else bound
+        body["max_tokens"] = self._most(self.options.max_tokens) if bound is None else bound
         stop = [text for text in request.stop if text.strip() or self.native]
         if len(stop) != len(request.stop):
             self._lose("stop", "stop of blanks")
@@ -204,59 +210,6 @@ class _Builder(Builder):
                 self._lose(member)
         if request.logprobs:
             self.ladder.lose("logprobs", request.path("top_logprobs"))
-
-    def _thinking(self, body: JSON) -> None:
-        """How much to think, and whether it is shown."""
-        self._thought(body)
-        reasoning = self.request.reasoning
-        if self.native or reasoning is None:
-            return
-        if "budget_tokens" not in body.get("thinking", {}):
-            self._budget_beside_effort()
-        if reasoning.summary and not self._thinks(body):
-            self._lose("reasoning.summary")
-
-    def _thought(self, body: JSON) -> None:
-        reasoning = self.request.reasoning
-        own = reasoning.private.get("thinking") if reasoning is not None else None
-        if self.native and self.options.effort is None:
-            if own is not None:
-                body["thinking"] = own
-            return
-        effort, off = effort_under(reasoning, self.options), is_off(reasoning, self.options)
-        if off and effort != OFF:
-            self._lose("reasoning", "reasoning off")
-        if self.options.effort == "" or (not effort and (off or reasoning is None or not reasoning.enabled)):
-            return
-        if effort == OFF:
-            body["thinking"] = {"type": "disabled"}
-            return
-        if self.options.thinking_budget:
-            self._budget(body, effort)
-        else:
-            body["thinking"] = {"type": "adaptive"}
-            if effort:
-                body["output_config"] = {**_config(body), "effort": _EFFORTS.get(effort, effort)}
-        if reasoning is not None and reasoning.summary and "thinking" in body:
-            body["thinking"]["display"] = "omitted" if reasoning.summary == "omitted" else "summarized"
-
-    def _budget(self, body: JSON, effort: str) -> None:
-        """Thinking by a budget, which must stay below the bound on the whole answer."""
-        if _in_tool_loop(body["messages"]):
-            self._lose("reasoning", "reasoning in a tool loop")
-            return
-        reasoning = self.request.reasoning
-        asked = None if reasoning is None or effort != effort_of(reasoning) else reasoning.budget
-        if asked is not None and reasoning is not None and reasoning.effort:
-            self._lose("reasoning.effort")
-        budget = max(LEAST_BUDGET, asked or budget_of_effort(effort or "medium"))
-        if budget >= body["max_tokens"]:
-            body["max_tokens"] += budget
-        body["thinking"] = {"type": "enabled", "budget_tokens": budget}
-
-    def _thinks(self, body: JSON) -> bool:
-        thinking = body.get("thinking")
-        return isinstance(thinking, dict) and thinking.get("type") != "disabled"
 
     def _form(self, body: JSON) -> None:
         request, output = self.request, self.request.output
@@ -278,8 +231,9 @@ class _Builder(Builder):
             if not self.options.sampling:
                 self._lose(member, "sampling")
                 continue
-            if not self.native and self._thinks(body) and value != 1:
+            if (self.imposed or not self.native) and self._thinks(body) and value != 1:
                 self._lose(member, "sampling with thinking")
+                self.anew.add(member)
                 continue
             if member == "temperature" and value > 1 and not self.native:
                 self._lose(member, "temperature above one")
@@ -310,19 +264,9 @@ def _config(body: JSON) -> JSON:
 
 
 def _search(search: WebSearch) -> JSON:
-    written: JSON = {"type": "web_search_20250305", "name": "web_search"}
+    written: JSON = {"type": "web_search_20250305", "name": _SEARCH}
     if search.allowed_domains:
         written["allowed_domains"] = list(search.allowed_domains)
     if search.location:
         written["user_location"] = {"type": "approximate", **search.location}
     return written
-
-
-def _in_tool_loop(messages: Sequence[Any]) -> bool:
-    """Whether the last message answers calls of a turn that does not begin with thinking."""
-    said = [message.get("content") for message in messages if message["role"] == "assistant"]
-    last = messages[-1].get("content") if messages else ""
-    if not said or not isinstance(last, list) or not any(block["type"] == "tool_result" for block in last):
-        return False
-    begun = said[-1][:1] if isinstance(said[-1], list) else ()
-    return not any(block["type"] in ("thinking", "redacted_thinking") for block in begun)

@@ -7,6 +7,7 @@ from attrs import evolve
 from pipeline.counts import MOST, count_of
 from pipeline.events import Usage
 from pipeline.ledger import Ledger
+from pipeline.message import tells_input
 
 NAMES: Final = {
     "input": "input_tokens",
@@ -46,8 +47,11 @@ def usage_of(counts: Any, before: Usage | None = None, ledger: Ledger | None = N
     return evolve(before or Usage(), **found)
 
 
-def counts_of(usage: Usage) -> dict[str, Any]:
-    """Token counts as Messages writes them."""
+def counts_of(usage: Usage | None, estimate: Usage | None = None) -> dict[str, Any]:
+    """Token counts as Messages writes them. What went in is the estimate's where they do not tell it."""
+    usage = usage or Usage()
+    if estimate is not None and not tells_input(usage):
+        usage = evolve(usage, input=estimate.input)
     written: dict[str, Any] = {
         "input_tokens": usage.input,
         "cache_creation_input_tokens": usage.cache_write,

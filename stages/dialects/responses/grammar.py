@@ -5,6 +5,7 @@ from typing import Any, Final
 from pipeline.grammar import Grammar, Rule, framing, get, is_count, is_word
 from pipeline.jsontext import is_object
 from stages.dialects.responses.reading import BEGINNINGS, CALLS, EVENTS, HOSTED, TERMINALS, ResponsesReading
+from stages.dialects.responses.stops import CUT
 
 API: Final = "OpenAI API reference, Streaming events"
 PY: Final = "openai 3.57, the helper behind responses.stream()"
@@ -130,7 +131,7 @@ def _other_part(event: Any, seen: Seen) -> bool:
 
 def _unfinished(event: Any, seen: Seen) -> bool:
     failed = get(event, "type") == "response.failed"
-    return any(item.final is None and not (failed and _is_call(item.begun)) for item in seen.items)
+    return any(item.final is None and not (failed and item.begun.get("type") not in CUT) for item in seen.items)
 
 
 def _runs_cut_calls(event: Any, seen: Seen) -> bool:
@@ -245,7 +246,9 @@ RULES: Final = (
         PY,
         lambda event, _: get(event, "response", "status") != TERMINALS[event["type"]],
     ),
-    Rule("terminal", "is behind the end of every item, but for calls that were cut by a failure", PY, _unfinished),
+    Rule(
+        "terminal", "is behind the end of every item, but for what a failure cut that a client may run", PY, _unfinished
+    ),
     Rule(
         "terminal",
         "says of no call that was cut that it is done, unless it is incomplete",

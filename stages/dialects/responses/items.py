@@ -8,7 +8,6 @@ from typing import Any, ClassVar, Final
 from attrs import define, field
 
 from pipeline.events import (
-    AnnotationDelta,
     Block,
     BlockStart,
     BlockStop,
@@ -22,22 +21,35 @@ from pipeline.events import (
     TextBlock,
     TextDelta,
 )
+from pipeline.halves import Halves
 from pipeline.ids import CallIds
 from pipeline.ledger import Ledger
 from pipeline.limits import Limits
-from pipeline.logprobs import note_of, scores_in
 from pipeline.toolnames import NO_MAP, RequestMap
 from pipeline.unread import Unread
 from pipeline.word import word
 from stages.dialects.responses.opaque import JOINT, parts_of, proof_of
 from stages.dialects.responses.voice import Said, Voice
-from stages.dialects.responses.within import COMMON, OF_REASONING, OF_TEXT, note_part
+from stages.dialects.responses.within import COMMON, OF_REASONING, note_part
 
 NAME: Final = "responses"
 STAGE: Final = "ResponsesNormalizer"
 NOTHING: Final[Mapping[str, Any]] = {}
 CUT_STATUSES: Final = ("incomplete", "failed", "cancelled")
 """The statuses of an item that is not whole."""
+
+
+@define(eq=False)
+class Text:
+    """One part of a message, text or a refusal, and its block."""
+
+    make: type[TextDelta] | type[RefusalDelta]
+    index: int = -1
+    """Its block's, or -1 while there is none."""
+    stopped: bool = False
+    done: bool = False
+    """The server said that it is whole."""
+    halves: Halves = field(init=False, factory=Halves)
 
 
 @define(eq=False)
@@ -55,6 +67,8 @@ class Writer:
     """A call was begun."""
     refused: bool = field(init=False, default=False)
     """A refusal was said."""
+    speaking: dict[Text, None] = field(init=False, factory=dict)
+    """The texts for the reader that have said something and have not ended, in the order in which they began to."""
     unread: Unread = field(init=False)
     _indexes: Iterator[int] = field(init=False, factory=count)
 
@@ -66,6 +80,27 @@ class Writer:
         index = next(self._indexes)
         out.append(BlockStart(index, block))
         return index
+
+    def speak(self, text: Text, out: list[Event]) -> None:
+        """A text says something: one before it that is whole ends now."""
+        if text in self.speaking:
+            return
+        if self.speaking and (last := next(reversed(self.speaking))).done:
+            self.stop(last, out)
+        self.speaking[text] = None
+
+    def finish(self, text: Text, out: list[Event]) -> None:
+        """A text is whole. It ends before the next one speaks, since more may be noted on it; now, if one waits."""
+        text.done = True
+        if text in self.speaking and next(reversed(self.speaking)) is not text:
+            self.stop(text, out)
+
+    def stop(self, text: Text, out: list[Event], *, complete: bool = True) -> None:
+        """The block of a text ends."""
+        self.speaking.pop(text, None)
+        if text.index >= 0 and not text.stopped:
+            text.stopped = True
+            out.append(BlockStop(text.index, complete))
 
     def lose(self, path: str, reason: str) -> None:
         """Record what is not passed on."""
@@ -94,7 +129,7 @@ class Item(ABC):
         if self.read is not None:
             self.writer.unread.note(item, self.read, "output[].")
         for member, read in self.holds.items():
-            for part in _parts(item.get(member)):
+            for part in parts_in(item.get(member)):
                 note_part(part, self.writer.unread, f"output[].{member}[].", read)
 
     @abstractmethod
@@ -158,108 +193,6 @@ class Item(ABC):
         if voice.index >= 0 and not voice.stopped:
             voice.stopped = True
             out.append(BlockStop(voice.index, complete))
-
-
-@define(eq=False)
-class MessageItem(Item):
-    """Text for the reader, and a refusal in a block of its own; the parts of each are one text."""
-
-    read: ClassVar[frozenset[str] | None] = COMMON | {"role", "content", "phase"}
-    holds: ClassVar[Mapping[str, frozenset[str]]] = {"content": OF_TEXT}
-    text: Voice = field(init=False, factory=lambda: Voice(TextDelta))
-    refusal: Voice = field(init=False, factory=lambda: Voice(RefusalDelta))
-    _noted: dict[int, int] = field(init=False, factory=dict)
-    """How many annotations each part has had."""
-    _scored: dict[int, int] = field(init=False, factory=dict)
-    """Of how many tokens of each part it was told how likely they were."""
-
-    def add(self, voice: Voice, part: int | None, text: str, out: list[Event]) -> Said | None:
-        """More of one of its texts. Where what comes next for this part is noted, or None if it cannot be written."""
-        if self.ended:
-            self.writer.lose("output_text.delta", "it came after the end of its item")
-            return None
-        if shown := voice.add(part, text):
-            self._write(voice, shown, out)
-        return voice.said(part) if voice.index >= 0 else None
-
-    def part_done(self, part: int | None, whole: Mapping[str, Any], out: list[Event]) -> None:
-        """A part, or a text of it, is whole."""
-        if self.ended:
-            return
-        self._rest(self.text, self.text.rest(part, _text(whole.get("text"))), out)
-        self._rest(self.refusal, self.refusal.rest(part, _text(whole.get("refusal"))), out)
-
-    def annotate(self, part: int | None, note: Mapping[str, Any], out: list[Event]) -> None:
-        """A note on its text."""
-        place = part or 0
-        self._noted[place] = self._noted.get(place, 0) + 1
-        self._note(note, out)
-
-    def score(self, part: int | None, scores: Any, out: list[Event]) -> None:
-        """How likely the next tokens of a part were."""
-        place = part or 0
-        note = note_of(scores)
-        if note is None or self.text.index < 0 or self.text.stopped:
-            self.writer.lose("logprobs", "no text that they could belong to")
-            return
-        if len(scores_in(note)) < len(scores):
-            self.writer.lose("logprobs[]", "no token")
-        self._scored[place] = self._scored.get(place, 0) + len(scores)
-        out.append(AnnotationDelta(self.text.index, note))
-
-    def snapshot(self, item: Mapping[str, Any], out: list[Event]) -> None:
-        """What of its texts, and of the notes on them, was not said."""
-        parts = _parts(item.get("content"))
-        for more in self.text.rest_of([_text(part.get("text")) for part in parts]):
-            self._rest(self.text, more, out)
-        for more in self.refusal.rest_of([_text(part.get("refusal")) for part in parts]):
-            self._rest(self.refusal, more, out)
-        for place, part in enumerate(parts):
-            notes = part.get("annotations")
-            for note in notes[self._noted.get(place, 0) :] if isinstance(notes, list) else ():
-                if isinstance(note, dict):
-                    self.annotate(place, note, out)
-            if not ("text" in part or "refusal" in part):
-                self.writer.lose("content[]", "a part that is no text")
-            if isinstance(scores := part.get("logprobs"), list) and scores[self._scored.get(place, 0) :]:
-                self.score(place, scores[self._scored.get(place, 0) :], out)
-        if item.get("phase"):
-            self.writer.lose("phase", "no event carries it")
-
-    def end(self, out: list[Event], *, complete: bool) -> None:
-        """Both of its blocks end."""
-        self.flush(out)
-        for voice in self.voices():
-            self._stop(voice, out, complete)
-
-    def agrees(self, item: Mapping[str, Any]) -> bool:
-        """Whether both texts may be the same."""
-        parts = _parts(item.get("content"))
-        return self.text.agrees([_text(part.get("text")) for part in parts]) and self.refusal.agrees(
-            [_text(part.get("refusal")) for part in parts]
-        )
-
-    def voices(self) -> Iterable[Voice]:
-        """Its text and its refusal."""
-        return (self.text, self.refusal)
-
-    def _note(self, note: Mapping[str, Any], out: list[Event]) -> None:
-        if self.text.stopped:
-            self.writer.lose("annotation", "it came after the end of its text")
-            return
-        self._open(self.text, out)
-        out.append(AnnotationDelta(self.text.index, note))
-
-    def _write(self, voice: Voice, text: str, out: list[Event]) -> None:
-        if voice is self.refusal:
-            self.writer.refused = True
-        self._open(voice, out)
-        super()._write(voice, text, out)
-
-    def _open(self, voice: Voice, out: list[Event]) -> None:
-        """Text that only the end of the message told, behind the end of its block, has a block of its own."""
-        if voice.index < 0 or voice.stopped:
-            voice.index, voice.stopped = self.writer.open(self._block(), out), False
 
 
 @define(eq=False)
@@ -371,12 +304,8 @@ class HostedItem(Item):
         return ()
 
 
-def _parts(content: Any) -> Sequence[Mapping[str, Any]]:
+def parts_in(content: Any) -> Sequence[Mapping[str, Any]]:
     """The parts of a message's content; a plain text is one."""
     if isinstance(content, str):
         return ({"text": content},)
     return [part for part in content if isinstance(part, dict)] if isinstance(content, list) else ()
-
-
-def _text(value: Any) -> str:
-    return value if isinstance(value, str) else ""

@@ -41,13 +41,14 @@ from stages.dialects.responses.kept import (
 )
 from stages.dialects.responses.lost import ENDED, FORGOTTEN, GONE, KNOWN, LOST, lose_item, parts_in
 from stages.dialects.responses.opaque import JOINT
+from stages.dialects.responses.stops import CUT
 from stages.dialects.responses.written import ARGUMENTS, INPUT, OUTPUT_TEXT, RAW, REFUSAL, SUMMARY, Json, Words
 
 ADDED: Final = "response.output_item.added"
 ITEM_DONE: Final = "response.output_item.done"
 
 SPEAKING: Final = ("message", "reasoning")
-"""The items that are ended before an error. A call is not, nor is the work of a tool that the provider runs."""
+"""The items that are ended where their own end was left out."""
 TEXTS: Final = (TextDelta, RefusalDelta, ReasoningDelta, ArgumentsDelta)
 WORDS: Final[dict[type[Event], Words]] = {
     TextDelta: OUTPUT_TEXT,
@@ -126,11 +127,12 @@ class Keeper:
         self.lose_late(ENDED, [_object(said.get("item"))])
 
     def cut(self) -> Iterator[tuple[str, Json]]:
-        """The ends of what speaks, before an error."""
+        """The ends of what is the server's alone, before an error; a call that clients run has none."""
         self.lose_late(ENDED)
         for kept in self.items:
-            if kept.final is None and not kept.gone and word(kept.item.get("type")) in SPEAKING:
-                yield from kept.closing("incomplete")
+            status = CUT.get(word(kept.item.get("type")))
+            if kept.final is None and not kept.gone and status is not None:
+                yield from kept.closing(status)
 
     def _told(self, kind: str, said: Json, made: Sequence[Event], events: Sequence[Event]) -> Json | None:
         if kind == ADDED:

@@ -5,7 +5,18 @@ from typing import Any, ClassVar, Final
 
 from attrs import define, field
 
-from pipeline.events import Event, Frame, MessageDelta, MessageStart, MessageStop, Ping, StopReason, StreamError
+from pipeline.events import (
+    Event,
+    Frame,
+    MessageDelta,
+    MessageStart,
+    MessageStop,
+    Ping,
+    RefusalDelta,
+    StopReason,
+    StreamError,
+    TextDelta,
+)
 from pipeline.ids import CallIds
 from pipeline.jsontext import is_whole
 from pipeline.logprobs import note_unread
@@ -14,8 +25,9 @@ from pipeline.served import Serving
 from pipeline.unread import Unread, says
 from stages.dialects.responses.calls import CALL_KINDS, CallItem
 from stages.dialects.responses.errors import error_in, failed, unfinished
-from stages.dialects.responses.items import NAME, STAGE, MessageItem, ReasoningItem, Writer
+from stages.dialects.responses.items import NAME, STAGE, ReasoningItem, Text, Writer
 from stages.dialects.responses.output import Output
+from stages.dialects.responses.texts import MessageItem
 from stages.dialects.responses.usage import counted
 from stages.dialects.responses.voice import Said, Voice
 from stages.dialects.responses.within import note_citation, note_part
@@ -91,7 +103,7 @@ class ResponsesNormalizer(Normalizer):
     _output: Output = field(init=False)
     _key: tuple[Any, ...] | None = field(init=False, default=None)
     """What the last delta named; the next one mostly names the same."""
-    _voice: Voice | None = field(init=False, default=None)
+    _voice: Voice | Text | None = field(init=False, default=None)
     _said: Said | None = field(init=False, default=None)
     _serving: Serving = field(init=False)
     _unread: Unread = field(init=False)
@@ -179,7 +191,7 @@ class ResponsesNormalizer(Normalizer):
             )
         )
 
-    def _remember(self, event: Mapping[str, Any], voice: Voice, said: Said | None) -> None:
+    def _remember(self, event: Mapping[str, Any], voice: Voice | Text, said: Said | None) -> None:
         """What this delta was of, if what comes next for it needs no thought."""
         if said is not None:
             self._key, self._voice, self._said = _key(event), voice, said
@@ -199,11 +211,12 @@ class ResponsesNormalizer(Normalizer):
 
     def _text(self, event: Mapping[str, Any], out: list[Event]) -> None:
         item = self._output.about(MessageItem, event)
-        voice = item.refusal if event["type"] == REFUSAL_DELTA else item.text
-        said = item.add(voice, _part(event), self._delta(event), out)
+        kind = RefusalDelta if event["type"] == REFUSAL_DELTA else TextDelta
+        known = item.add(kind, _part(event), self._delta(event), out)
         if scores := event.get("logprobs"):
             item.score(_part(event), scores, out)
-        self._remember(event, voice, said)
+        if known is not None:
+            self._remember(event, *known)
 
     def _part_done(self, event: Mapping[str, Any], out: list[Event]) -> None:
         part = event.get("part", event)

@@ -9,7 +9,8 @@ from attrs import define, field
 from pipeline.errors import LimitExceeded
 from pipeline.events import Event
 from stages.dialects.responses.calls import CALL_KINDS, CallItem
-from stages.dialects.responses.items import HostedItem, Item, MessageItem, ReasoningItem, Writer
+from stages.dialects.responses.items import HostedItem, Item, ReasoningItem, Writer
+from stages.dialects.responses.texts import MessageItem
 
 ITEM_CLASSES: dict[str, type[Item]] = {
     "message": MessageItem,

@@ -117,11 +117,12 @@ def _recalled(item: Json, was: ToolUse, now: ToolUse) -> Json:
 
 def _respoken(item: Json, was: Sequence[Content], now: Sequence[Content], ledger: Ledger) -> Json:
     """A message with what was changed in its texts, and in the notes on them."""
-    texts = {type(content): content.text for content in now if isinstance(content, Text | Refusal)}
+    said = "".join(content.text for content in now if isinstance(content, Text))
+    refused = "".join(content.text for content in now if isinstance(content, Refusal))
     if isinstance(item["content"], str):
-        return {**item, "content": "".join(texts.values())}
-    parts = respoken(item["content"], OUTPUT_TEXT, texts.get(Text, ""), ledger)
-    parts = respoken(parts, REFUSAL, texts.get(Refusal, ""), ledger)
+        return {**item, "content": said + refused}
+    parts = respoken(item["content"], OUTPUT_TEXT, said, ledger)
+    parts = respoken(parts, REFUSAL, refused, ledger)
     if (notes := _notes(now)) != _notes(was):
         for at, part in enumerate(parts):
             if isinstance(part, dict) and OUTPUT_TEXT.member in part:

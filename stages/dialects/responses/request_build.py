@@ -1,5 +1,6 @@
 """Building a Responses request."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from attrs import evolve
@@ -87,7 +88,7 @@ class _Builder(Builder):
         self._reasoning(body)
         self._text(body)
         self._account(body)
-        return self._built(body, READ, self._changed())
+        return self._built(body, READ, self._changed(), decided=("reasoning",))
 
     def _changed(self) -> set[str]:
         """The members that are not as they came, also toward this same dialect."""
@@ -208,9 +209,9 @@ class _Builder(Builder):
             body["max_output_tokens"] = bound
             if bound == 0 and not self.native:
                 self._lose("max_tokens", "max_tokens of zero")
-            if bound < LEAST_TOKENS and not self.native:
+            if bound < (least := min(LEAST_TOKENS, self.options.most_tokens or LEAST_TOKENS)) and not self.native:
                 self._lose("max_tokens", "max_tokens below sixteen")
-                body["max_output_tokens"] = LEAST_TOKENS
+                body["max_output_tokens"] = least
         if request.stop:
             self._lose("stop")
         for member in ("temperature", "top_p"):
@@ -237,15 +238,18 @@ class _Builder(Builder):
         if policy == "":
             body.pop("reasoning", None)
             return
-        if reasoning is None and not effort:
+        if reasoning is None and not effort and not self.native:
             return  # what the client's dialect does not know of goes up as it came
-        own = body.get("reasoning")
-        written: JSON = dict(own) if isinstance(own, dict) else {}
+        own = body.pop("reasoning", self._unread_member("reasoning"))
+        written: JSON = dict(own) if isinstance(own, Mapping) else {}
+        if self.native:
+            written.pop("effort", None)
         if effort:
             written["effort"] = effort
-        summary = reasoning.summary if reasoning is not None else ""
-        if summary != "omitted" and (summary or not off):
-            written["summary"] = summary or "auto"
+        if not (self.native and any(written.get(name) is not None for name in ("summary", "generate_summary"))):
+            summary = reasoning.summary if reasoning is not None else ""
+            if summary != "omitted" and (summary or not off):
+                written["summary"] = summary or "auto"
         if written:
             body["reasoning"] = written
         if not off:

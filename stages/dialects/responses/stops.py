@@ -20,3 +20,11 @@ UNSAID: dict[StopReason, str] = {
 
 WITHHELD: Final = "The provider's filter withheld the answer."
 """The refusal of an answer that a filter ended before anything of it was said."""
+
+CUT: Final = {
+    **dict.fromkeys(("message", "reasoning", "web_search_call", "file_search_call"), "incomplete"),
+    **dict.fromkeys(("code_interpreter_call", "mcp_call", "mcp_list_tools"), "incomplete"),
+    "image_generation_call": "failed",
+}
+"""The items that are ended before an error, and the status that each has then, if it has one: what speaks, and what the
+provider runs itself. A call that a client may run, and what we do not know, stays open."""

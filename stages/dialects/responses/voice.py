@@ -119,10 +119,10 @@ class Voice:
         """The same for the whole texts of all parts, told in order."""
         if not any(texts):
             return
-        if (told := self._paired(texts)) is None:
+        if (told := self.places(texts)) is None:
             yield None
             return
-        for part, whole in told.items():
+        for part, whole in told.values():
             yield self.rest(part, whole)
 
     def forget(self) -> None:
@@ -133,26 +133,28 @@ class Voice:
 
     def agrees(self, texts: Sequence[str]) -> bool:
         """Whether what was said is the beginning of these texts, as far as they are told."""
-        return not any(texts) or self._paired(texts) is not None
+        return not any(texts) or self.places(texts) is not None
 
-    def _paired(self, texts: Sequence[str]) -> dict[int | None, str] | None:
-        """The texts by the part that they tell, or None if they tell something else than what was said.
+    def places(self, texts: Sequence[str]) -> dict[int, tuple[int | None, str]] | None:
+        """The part that the text at each place tells, and that text; None if they tell something else than was said.
 
         Their places are the parts' indexes, but for servers that count otherwise (vLLM); there the order tells.
         """
         texts = [whole_text(text) for text in texts]
-        spoken = [text for text in texts if text]
+        spoken = [at for at, text in enumerate(texts) if text]
         if self._loose is not None:
-            for whole in (self.joint.join(spoken), "".join(spoken)):
+            for joint in (self.joint, ""):
+                whole = joint.join(texts[at] for at in spoken)
                 if self._loose.missing(whole) is not None:
-                    return {None: whole}
+                    return {0: (None, whole)}
             return None
         heard = [part for part, said in self._parts.items() if said]
         unheard = range(max(heard, default=-1) + 1, max(heard, default=-1) + 1 + len(spoken))
-        by_index: dict[int | None, str] = dict(enumerate(texts))
-        in_order: dict[int | None, str] = dict(zip([*heard, *unheard], spoken, strict=False))
+        by_index: dict[int, tuple[int | None, str]] = {at: (at, text) for at, text in enumerate(texts)}
+        in_order = {at: (part, texts[at]) for at, part in zip(spoken, [*heard, *unheard], strict=False)}
         for told in (by_index, in_order):
-            if all(self._parts[part].missing(told.get(part, "")) is not None for part in heard):
+            wholes = dict(told.values())
+            if all(self._parts[part].missing(wholes.get(part, "")) is not None for part in heard):
                 return told
         return None
 

@@ -2,19 +2,22 @@
 
 import re
 import sys
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 from itertools import product
 
-from stages.scrub.calls import beside, call_of, calls_in, framed, free_call
+from stages.scrub.calls import ARGUMENTS, BESIDE, beside, call_of, calls_in, framed, free_call
 from stages.scrub.code import FENCES
 from stages.scrub.early import Beginning
+from stages.scrub.ends import NEAR
 from stages.scrub.fence import Fence, fence, unfenced
 from stages.scrub.grammar import (
     BLANKS,
+    Call,
     Family,
     Found,
     Lost,
     Place,
+    Plain,
     Refused,
     Source,
     Unfinished,
@@ -28,7 +31,8 @@ from stages.scrub.grammar import (
     until,
     word,
 )
-from stages.scrub.json_body import body, end
+from stages.scrub.json_body import Behind, Body, begins, body, end
+from stages.scrub.mend import QUOTES
 from stages.scrub.strings import name_of
 
 
@@ -44,50 +48,85 @@ def either(tokens: tuple[str, ...]) -> str:
 
 
 SECTION = (*spellings("tool", "calls", "begin"), *spellings("tool", "calls"))
-SECTION_END = spellings("tool", "calls", "end")
+SECTION_END = (*spellings("tool", "calls", "end"), *spellings("/tool", "calls"))
 CALL = spellings("tool", "call", "begin")
 CALL_END = spellings("tool", "call", "end")
 CLOSERS = (*CALL_END, *SECTION_END)
 SEPARATOR = spellings("tool", "sep")
 TURN_END = spellings("end", "of", "sentence")
+_BODY = r"\s*+(?:\{|\[\s*+[{\]]|`{3}|~{3})"
 OPENING = (
-    rf"(?:{either(SECTION)})\s*+(?:{either(CALL)})"
-    rf"|(?:{either(CALL)})(?:\s*+(?:\{{|`{{3}}|~{{3}})|[^\s<{{\"`][^\n<\"]{{0,63}}(?:{either(SEPARATOR)}))"
+    rf"(?:{either(SECTION)})(?:\s*+(?:{either(CALL)})|{_BODY})"
+    rf"|(?:{either(CALL)})(?:{_BODY}"
+    rf"|[^\s<{{\"`][^\n<\"]{{0,63}}(?:{either(SEPARATOR)})|[^\s<\[{{\"`]{{1,64}}[ \t\r]*+\n{_BODY})"
 )
-"""A section with a call; a call that has a body, or a name and the separator."""
+"""A section with a call or a body; a call that has a body, or a name and what parts them."""
 KIND = "function"
 """What stands in V3 before the separator, and the name behind it."""
+SAYS = frozenset((*ARGUMENTS, *BESIDE))
+"""The first member of a body that may say its call itself."""
 
 _KIND = re.compile(r"[^<\n]*")
 _NAME = re.compile(r"[^\s{`<]*")
+_PLAIN = re.compile(r"[\w.:/-]*", re.ASCII)
+_WORDS = re.compile(r"[^<`~]*")
+_KEY = re.compile(r"\w*")
+_SAID = re.compile(rf"[^{''.join(QUOTES)}{''.join(QUOTES.values())}\\]*")
 
 
 def _deepseek(source: Source, place: Place) -> Generator[Found | None, None, None]:
-    token = place.opener if place.opener in CALL else (yield from behind_blanks(source, (*CALL, *SECTION_END)))
-    if not token:
-        raise Unfinished if source.text.strip() and is_cut(source, CALL) else Refused
-    while token in CALL:
-        yield from _call(source, place)
+    """One call, and the end of the section, or a section without one. A call behind it is read by itself: one that is
+    cut or none at all leaves this one whole."""
+    token = place.opener
+    if token not in CALL:
+        begin = source.past
         token = yield from behind_blanks(source, (*CALL, *SECTION_END))
-    if token:
+        if not token and source.past > begin:
+            raise Unfinished
+    if token in CALL:
+        yield from _call(source, place)
+    elif not token and not (yield from _bare(source, place)):
+        return
+    if token in SECTION_END or (yield from behind_blanks(source, SECTION_END)):
         yield from behind_blanks(source, TURN_END)
+
+
+def _bare(source: Source, place: Place) -> Generator[Found | None, None, bool]:
+    """Take the JSON of calls that stands in a section with no call's token; False: only words part the section from its
+    first call, and nothing is taken."""
+    apart = (yield from peek(source)) in (" ", "\t")
+    char = yield from skip(source)
+    if char in ("{", "[") or char in FENCES:
+        yield from _said(source, place, (yield from _around(source)))
+        return True
+    if char == "" or (apart and place.mentioned):
+        raise Refused
+    source.mark()
+    yield from word(source, _WORDS, NEAR)
+    token = yield from one_of(source, CALL)
+    source.at -= len(token)
+    called = token != "" and (yield from place.openings.here(source))
+    source.back()
+    if not called:
+        raise Refused
+    return False
 
 
 def _call(source: Source, place: Place) -> Generator[Found | None, None, None]:
     """One call behind its opening token, the closing one included."""
     apart = (yield from peek(source)) in BLANKS
     char = yield from skip(source)
-    if char == "{" or char in FENCES:
-        around = (yield from fence(source)) if char in FENCES else None
-        if (char := (yield from skip(source))) != "{":
-            raise Refused if char else Unfinished
-        yield from _json(source, place, "", around)
+    if char in ("{", "[") or char in FENCES:
+        yield from _said(source, place, (yield from _around(source)))
         return
     if apart:  # as prose would write it
         raise Refused
-    kind = (yield from word(source, _KIND)).strip()
+    kind = (yield from _word(source, _KIND, 256)).strip()
     if not (yield from one_of(source, SEPARATOR)):
-        raise Unfinished if is_cut(source, SEPARATOR) else Refused
+        if is_cut(source, SEPARATOR):
+            raise Unfinished
+        yield from _below(source, place, kind)
+        return
     source.mark()
     try:
         name, around = yield from _arguments(source, kind)
@@ -99,28 +138,113 @@ def _call(source: Source, place: Place) -> Generator[Found | None, None, None]:
         yield from _raw(source, place, kind)
 
 
+def _below(source: Source, place: Place, name: str) -> Generator[Found | None, None, None]:
+    """Take the arguments of a call that stand in the lines below its name. Raises `Refused` if none do."""
+    if not name or _NAME.fullmatch(name) is None or (yield from skip(source)) == "":
+        raise Refused
+    yield from _json(source, place, name_of(name), (yield from _around(source)))
+
+
+def _said(source: Source, place: Place, around: Fence | None) -> Generator[Found | None, None, None]:
+    """Take JSON bodies that say their calls themselves, and what closes them.
+
+    Another body that makes no call, or that words stand before, is one only if the closer comes behind it; else it is
+    the reader's, with those.
+    """
+    depth, before, another = place.limits.json_depth, Behind(), False
+    while True:
+        between = [*beside(before)]
+        early = Beginning(place) if place.early and not between else None
+        read = yield from body(source, CLOSERS, depth, early, openings=place.openings)
+        calls = framed([*calls_in(read, depth, freeform=place.freeform)], around)
+        opened = early is not None and early.opened
+        doubtful = another and not opened and (before.apart or all(isinstance(call, Lost) for call in calls))
+        if not doubtful:
+            yield from (*between, *calls)
+        behind = yield from end(source, CLOSERS, place.openings, several=True, around=around)
+        if doubtful:
+            yield from (*between, *calls) if behind.token else (Plain(),)
+        if behind.token != "{":
+            yield from _closed(source, behind)
+            return
+        around, before, another = behind.around, behind, True
+
+
+def _closed(source: Source, behind: Behind) -> Iterator[Lost]:
+    """What stood between a body and what closes it. The end of a section is that one's."""
+    if behind.token in SECTION_END:
+        source.at -= len(behind.token)
+    return beside(behind)
+
+
 def _json(source: Source, place: Place, name: str, around: Fence | None) -> Generator[Found | None, None, None]:
-    """Take a JSON body and what closes it. Raises `Refused` if it is none and may be the text of a freeform tool."""
-    depth = place.limits.json_depth
-    early = Beginning(place, name, whole=bool(name)) if place.early else None
+    """Take the JSON body of a call that is named before it, and what closes it.
+
+    Raises `Refused` if it is none and may be the text of a freeform tool.
+    """
     free = name in place.freeform
     if free and not (yield from _is_strict(source)):
         raise Refused
-    read = yield from body(source, CLOSERS, depth, early, openings=place.openings)
-    calls = (
-        [call_of(name, read, depth, freeform=place.freeform)]
-        if name
-        else [*calls_in(read, depth, freeform=place.freeform)]
-    )
+    says = yield from _first(source, place, name)
+    early = None
+    if place.early and says in ("", "name"):
+        early = Beginning(place, "" if _is_kind(name, place) and says else name, whole=not says)
+    read = yield from body(source, CLOSERS, place.limits.json_depth, early, openings=place.openings)
+    calls = _calls(read, place, name, says)
     if free and not (early and early.opened):
         if isinstance(calls[0], Lost):
             raise Refused
         source.taken()
     yield from framed(calls, around)
     behind = yield from end(source, CLOSERS, place.openings, several=False, around=around)
-    if behind.token in SECTION_END:
-        source.at -= len(behind.token)
-    yield from beside(behind)
+    yield from _closed(source, behind)
+
+
+def _calls(read: Body, place: Place, name: str, says: str) -> list[Call | Lost]:
+    """The calls of a body: those that it says itself, or that of the tool which is named before it."""
+    depth, freeform = place.limits.json_depth, place.freeform
+    if not says:
+        return [call_of(name, read, depth, freeform=freeform)]
+    if _is_kind(name, place):
+        said = [*calls_in(read, depth, freeform=freeform)]
+        if says == "name" or all(isinstance(call, Call) and not call.left for call in said):
+            return said
+    return [*calls_in(read, depth, name, tools=place.tools, freeform=freeform)]
+
+
+def _is_kind(name: str, place: Place) -> bool:
+    return name == KIND and name not in place.tools
+
+
+def _first(source: Source, place: Place, name: str) -> Generator[None, None, str]:
+    """The first member of the body that begins here, if the body may say its call itself, in spite of the name before
+    it; `name` only with that of a tool. Nothing is taken."""
+    if source.text[source.at] == "[":
+        return "name"
+    source.mark()
+    try:
+        source.at += 1
+        if (yield from skip(source)) in QUOTES:
+            source.at += 1
+        key = yield from word(source, _KEY, NEAR)
+        if key != "name":
+            return key if key in SAYS else ""
+        while (char := (yield from skip(source))) and (char == ":" or char in QUOTES.values()):
+            source.at += 1
+            if char == ":":
+                break
+        if (yield from skip(source)) not in QUOTES:
+            return ""
+        source.at += 1
+        said = name_of((yield from word(source, _SAID, place.limits.id_chars)))
+        if said in place.tools:
+            return key
+        escaped = (yield from peek(source)) == "\\"
+        return "id" if escaped or _is_kind(name, place) else ""
+    except Refused:
+        return ""
+    finally:
+        source.back()
 
 
 def _is_strict(source: Source) -> Generator[None, None, bool]:
@@ -135,29 +259,38 @@ def _arguments(source: Source, kind: str) -> Generator[None, None, tuple[str, Fe
     follow.
     """
     char = yield from skip(source)
-    name = kind if kind != KIND or char == "{" or char in FENCES else (yield from word(source, _NAME))
+    inside = kind == KIND and char not in ("{", "[") and char not in FENCES
+    name = (yield from _word(source, _NAME, 256)) if inside else kind
+    return name_of(name), (yield from _around(source))
+
+
+def _around(source: Source) -> Generator[None, None, Fence | None]:
+    """Take what stands before a body, and a fence that is opened there. Raises `Refused` if none begins."""
     char = yield from skip(source)
     around = (yield from fence(source)) if char in FENCES else None
-    char = yield from skip(source)
-    if not char:
+    if not (yield from skip(source)):
         raise Unfinished
-    if char != "{":
+    if not (yield from begins(source)):
         raise Refused
-    return name_of(name), around
+    return around
 
 
 def _raw(source: Source, place: Place, kind: str) -> Generator[Found | None, None, None]:
     """Take what stands in place of JSON, and the closing token: the input of a freeform tool, or no arguments at all.
 
-    Raises `Refused` if there is none: it is prose, but `Unfinished` where the input of a freeform tool has begun.
+    Raises `Refused` if there is none, or none is near: it is prose, but `Unfinished` where the input of a freeform tool
+    has begun.
     """
     name = kind
     if kind == KIND:
         yield from skip(source)
-        name = yield from word(source, _NAME, sys.maxsize)
-    name = name_of(name)
+        name = (yield from _word(source, _NAME, sys.maxsize)) or (KIND if KIND in place.tools else "")
+    name, most = name_of(name), sys.maxsize
+    if name not in place.freeform:
+        yield from skip(source)
+        most = NEAR
     try:
-        text, token = yield from until(source, (*CALL_END, *SECTION_END, *CALL, *SECTION))
+        text, token = yield from until(source, (*CALL_END, *SECTION_END, *CALL, *SECTION), most)
     except Unfinished:
         if name in place.freeform:
             raise
@@ -166,7 +299,22 @@ def _raw(source: Source, place: Place, kind: str) -> Generator[Found | None, Non
         raise Refused
     if token in SECTION_END:
         source.at -= len(token)
-    yield free_call(name, unfenced(text), place.limits.json_depth, place.freeform)
+    yield _given(name, unfenced(text), place)
+
+
+def _given(name: str, text: str, place: Place) -> Call | Lost:
+    """The call of a tool with what stands in place of JSON: nothing is no arguments, but no free text."""
+    depth, freeform = place.limits.json_depth, place.freeform
+    if name in freeform or text.strip() not in ("", "null"):
+        return free_call(name, text, depth, freeform)
+    return call_of(name, Body("{}", True), depth, freeform=freeform)
+
+
+def _word(source: Source, pattern: "re.Pattern[str]", most: int) -> Generator[None, None, str]:
+    """Take what matches, `NEAR` characters of it, or `most` of those that names are made of. Raises `Refused` if it is
+    longer."""
+    plain = yield from word(source, _PLAIN, most)
+    return plain + (yield from word(source, pattern, max(NEAR - len(plain), len("  \r\n"))))
 
 
 FAMILIES = (

@@ -5,7 +5,7 @@ from collections.abc import Generator
 
 from attrs import evolve
 
-from stages.scrub.calls import beside, calls_in, framed, free_call
+from stages.scrub.calls import LEFT, beside, calls_in, framed, free_call
 from stages.scrub.code import FENCES
 from stages.scrub.early import Beginning
 from stages.scrub.ends import Ends
@@ -27,7 +27,7 @@ from stages.scrub.grammar import (
     skip,
     stray,
 )
-from stages.scrub.json_body import begins, body, end
+from stages.scrub.json_body import Behind, begins, body, end
 from stages.scrub.outside import Outside
 from stages.scrub.tag import tag
 
@@ -53,13 +53,16 @@ def _hermes(source: Source, place: Place) -> Generator[Found | None, None, None]
     for _ in range(WRAPPERS):
         if opener in OPENERS:
             opening = yield from tag(source)
-            outside = Outside({**outside.attributes, **opening.attributes})
+            outside = outside.inside(opening)
             if opening.closed:
                 yield from outside.alone(place.limits.json_depth, place.freeform)
                 return
             if outside.name in place.freeform and not outside.given and (yield from _is_raw(source, place)):
                 yield from _raw(source, place, outside)
                 return
+        if outside.whole and not (yield from _holds(source)):
+            yield from _alone(source, place, outside)
+            return
         char = yield from skip(source, BLANKS + INVISIBLE)
         if char in FENCES:
             around = yield from fence(source)
@@ -72,15 +75,50 @@ def _hermes(source: Source, place: Place) -> Generator[Found | None, None, None]
         opener = yield from one_of(source, OPENERS + TOKENS)
         if not opener:
             raise Refused
-        if outside.name and outside.given:
-            source.at -= len(opener)
-            if (yield from place.openings.here(source)):  # it says its call, and another begins behind it
-                yield from outside.alone(place.limits.json_depth, place.freeform)
-                return
-            source.at += len(opener)
     if not char or not (yield from begins(source)):
         raise Refused
     yield from _bodies(source, place, outside, around)
+
+
+def _holds(source: Source) -> Generator[None, None, bool]:
+    """Whether a body stands in a tag, or its closer right behind it, but for a fence; nothing is taken."""
+    source.mark()
+    try:
+        char = yield from skip(source, BLANKS + INVISIBLE)
+        if char in FENCES:
+            yield from fence(source)
+            char = yield from skip(source)
+        holds = char != "" and ((yield from begins(source)) or (yield from one_of(source, CLOSERS)) != "")
+    except (Refused, Unfinished):
+        holds = False
+    source.back()
+    return holds
+
+
+def _alone(source: Source, place: Place, outside: Outside) -> Generator[Found | None, None, None]:
+    """The call that a tag says, where no body stands in it: what else does is taken up to the closer, if that is near,
+    and else is the reader's. Raises `Refused` where a line only speaks of it."""
+    ends = Ends(CLOSERS, place.openings)
+    said = bool((yield from ends.words(source)))
+    calls = [*outside.alone(place.limits.json_depth, place.freeform)]
+    if not said and not isinstance(calls[0], Call):
+        raise Refused
+    if not said and place.mentioned and not (yield from _goes_on(source, place)):
+        raise Refused
+    yield from calls
+    if said:
+        yield LEFT
+
+
+def _goes_on(source: Source, place: Place) -> Generator[None, None, bool]:
+    """Whether the line ends here, or other markup begins in it; nothing is taken."""
+    source.mark()
+    ends = (yield from peek(source)) in ("", *LINE_ENDS)
+    if not ends:
+        yield from skip(source)
+        ends = yield from place.openings.here(source)
+    source.back()
+    return ends
 
 
 def _is_raw(source: Source, place: Place) -> Generator[None, None, bool]:
@@ -122,25 +160,27 @@ def _bodies(
 ) -> Generator[Found | None, None, None]:
     """The calls of the body that begins here, and of those behind it, the closer included.
 
-    Another body that makes no call is one only if the closer comes behind it; else it is the reader's. `outside` is the
-    first one's.
+    Another body that makes no call, or that words stand before, is one only if the closer comes behind it; else it is
+    the reader's, with those. `outside` is the first one's.
     """
-    depth, name, another = place.limits.json_depth, outside.name, False
+    depth, name, before, another = place.limits.json_depth, outside.name, Behind(), False
     while True:
-        early = Beginning(place, name) if place.early and not outside.given else None
+        between = [*beside(before)]
+        early = Beginning(place, name) if place.early and not (outside.given or between) else None
         read = yield from body(source, CLOSERS, depth, early, openings=place.openings)
         calls = [*calls_in(read, depth, name, tools=place.tools, freeform=place.freeform)]
         calls = framed(outside.beside(calls, depth, place.freeform), around)
-        doubtful = another and not (early and early.opened) and all(isinstance(call, Lost) for call in calls)
+        opened = early is not None and early.opened
+        doubtful = another and not opened and (before.apart or all(isinstance(call, Lost) for call in calls))
         if not doubtful:
-            yield from calls
+            yield from (*between, *calls)
         behind = yield from end(source, CLOSERS, place.openings, several=True, around=around)
         if doubtful:
-            yield from calls if behind.token else (Plain(),)
-        yield from beside(behind)
+            yield from (*between, *calls) if behind.token else (Plain(),)
         if behind.token != "{":
+            yield from beside(behind)
             return
-        outside, around, another = Outside(), None, True
+        outside, around, before, another = Outside(), behind.around, behind, True
 
 
 FAMILIES = (

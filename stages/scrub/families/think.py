@@ -3,6 +3,7 @@
 from collections.abc import Generator
 from functools import partial
 
+from stages.scrub.ends import NEAR
 from stages.scrub.grammar import BLANKS, Family, Found, Place, Refused, Source, Thinking, peek, stray
 from stages.scrub.tag import tag
 
@@ -12,7 +13,7 @@ PROSE = (*BLANKS.replace("\n", ""), *".,;:!?)]}\"'", "")
 
 
 def _think(closer: str, source: Source, place: Place) -> Generator[Found | None, None, None]:
-    if (yield from tag(source)).closed:
+    if (yield from tag(source, NEAR)).closed:
         return
     if not place.line and (yield from peek(source)) in PROSE:
         raise Refused

@@ -1,0 +1,104 @@
+"""A pytest plugin for `make mutants`: the tests are collected once, and each mutant is a fork that runs its tests.
+
+mutmut collects them anew for each mutant, which takes longer than they do. This runs in mutmut's copy of the tree, with
+what mutmut found out: which tests call a function, and how long each takes; the quickest come first.
+"""
+
+import gc
+import json
+import os
+import resource
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from types import ModuleType
+from typing import NoReturn
+
+import pytest
+from attrs import define, field
+
+AT_ONCE = 2
+SECONDS = 300
+"""So much work ends a fork that `tests.conftest` did not."""
+KILLED, SURVIVED, UNTESTED = "killed", "survived", "no tests"
+NONE = ""
+"""No mutant: all tests must pass."""
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--mutants", type=Path, help="a file of mutmut's names, one a line")
+    parser.addoption("--results", type=Path, help="a file for `name<tab>what became of it`")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtestloop(session: pytest.Session) -> bool:
+    """Try the mutants in place of running the tests. Raises `UsageError` if a test fails without any."""
+    from mutmut.mutation import trampoline
+
+    stats = json.loads(Path("mutmut-stats.json").read_text(encoding="utf-8"))
+    trials = _Trials(session, trampoline, stats["tests_by_mangled_function_name"], stats["duration_by_test"])
+    names = session.config.getoption("mutants").read_text(encoding="utf-8").split()
+    if [*trials.run([NONE])] != [(NONE, SURVIVED)]:
+        raise pytest.UsageError("a test fails without a mutant")
+    gc.freeze()
+    with session.config.getoption("results").open("w", encoding="utf-8", buffering=1) as out:
+        for name, became in trials.run(names):
+            out.write(f"{name}\t{became}\n")
+    return True
+
+
+@define
+class _Trials:
+    """Mutants that are tried in forks of this process."""
+
+    session: pytest.Session
+    trampoline: ModuleType
+    """It asks which mutant is on trial, whenever a mutated function is called."""
+    tests: Mapping[str, Sequence[str]]
+    """The tests that call a function, by mutmut's name for that."""
+    seconds: Mapping[str, float]
+    """How long each test took."""
+    _items: dict[str, pytest.Item] = field(init=False)
+
+    @_items.default
+    def _by_name(self) -> dict[str, pytest.Item]:
+        return {item.nodeid: item for item in self.session.items}
+
+    def run(self, names: Sequence[str]) -> Iterator[tuple[str, str]]:
+        """Each mutant, and what became of it, in the order in which that was known."""
+        waiting, running = [*reversed(names)], dict[int, str]()
+        while waiting or running:
+            while waiting and len(running) < AT_ONCE:
+                name = waiting.pop()
+                items = self._of(name)
+                if not items:
+                    yield name, UNTESTED
+                elif pid := os.fork():
+                    running[pid] = name
+                else:
+                    self._try(name, items)
+            if running:
+                pid, status = os.wait()
+                yield running.pop(pid), KILLED if status else SURVIVED
+
+    def _of(self, name: str) -> Sequence[pytest.Item]:
+        """The tests that a mutant concerns, the quickest first; all, if it is none."""
+        if name == NONE:
+            return [*self._items.values()]
+        tests = self.tests.get(name.rpartition("__mutmut_")[0], ())
+        return [self._items[test] for test in sorted(tests, key=self.seconds.__getitem__) if test in self._items]
+
+    def _try(self, name: str, items: Sequence[pytest.Item]) -> NoReturn:
+        """In a fork: run the tests up to the first that fails. The process ends with 1 if one does."""
+        with suppress(BaseException):
+            silent = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(silent, 1)
+            os.dup2(silent, 2)
+            resource.setrlimit(resource.RLIMIT_CPU, (SECONDS, SECONDS))
+            self.trampoline.get_mutant_under_test = lambda: name  # type: ignore[attr-defined]
+            for item, following in zip(items, [*items[1:], None], strict=True):
+                item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
+                if self.session.testsfailed:
+                    os._exit(1)
+            os._exit(0)
+        os._exit(1)
