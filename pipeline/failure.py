@@ -9,6 +9,8 @@ from attrs import evolve
 from pipeline.errors import RETRYABLE, ErrorKind, kind_of_status
 from pipeline.events import StreamError
 from pipeline.jsontext import value_of
+from pipeline.ledger import Ledger
+from pipeline.unread import Unread
 
 UNTOLD = ("content", "dropped", "the answer failed: it is told by its error")
 """What the ledger has of the content of a whole answer that failed: where it stands, what became of it, why."""
@@ -73,6 +75,34 @@ def is_told(body: Any) -> bool:
     return all(text is None or isinstance(text, str) for text in texts)
 
 
+def note_untold(body: Any, error: StreamError, stage: str, ledger: Ledger, *, answered: bool) -> None:
+    """Record what the body of an error says beside that error: it is told in other words, and what nobody reads is not.
+
+    `answered`: nobody else has read the body either, so what stands around the error's object is recorded too.
+    """
+    unread = Unread(stage, ledger, UNTOLD[2])
+    for around in body if isinstance(body, list) else (body,):
+        if not isinstance(around, dict):
+            continue
+        if answered:
+            unread.note({name: value for name, value in around.items() if not _holds(value, error)}, _AROUND)
+        inner = around.get("error")
+        inner = inner[0] if isinstance(inner, list) and inner else inner
+        for layer in _layers(inner) if isinstance(inner, dict) else ():
+            told = {name: value for name, value in layer.items() if not _holds(value, error)}
+            unread.note(told, _OF_ERROR, "error.")
+            unread.note(layer.get("metadata"), _OF_METADATA, "error.metadata.")
+
+
+def _holds(value: Any, error: StreamError) -> bool:
+    """Whether a value holds what is told of an error."""
+    if isinstance(value, dict):
+        return any(_holds(inner, error) for inner in value.values())
+    if isinstance(value, list):
+        return any(_holds(inner, error) for inner in value)
+    return isinstance(value, str) and bool(value) and value in (error.message, error.code, error.param)
+
+
 def code_of(error: StreamError, codes: Mapping[ErrorKind, str], kinds: Mapping[str, ErrorKind]) -> str:
     """The code that clients are told: the provider's own, where it says what the error's class does.
 
@@ -135,6 +165,10 @@ _BARE = ("errors", "detail", "message", "msg")
 """The members of a body without an error object that tell of the error."""
 _WRAPPED = ("error", "detail", "message")
 """The members of an error object that may hold another one."""
+_OF_ERROR = frozenset({"type", "code", "status", "status_code", "param", "metadata", "errors", *_WRAPPED, "msg"})
+_AROUND = frozenset({"object", *_OF_ERROR, *_BARE})
+_OF_METADATA = frozenset({"raw"})
+"""The members that are read of an error object, around it, and of what a gateway says of it."""
 _LAYERS = 8
 """So many objects within each other are looked into."""
 

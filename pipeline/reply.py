@@ -10,7 +10,7 @@ from attrs import define, evolve, field, frozen
 from pipeline.dialect import Dialect
 from pipeline.errors import LimitExceeded
 from pipeline.events import Frame, StreamError
-from pipeline.failure import UNTOLD
+from pipeline.failure import UNTOLD, note_untold
 from pipeline.jsontext import dumps, loads, strictly, value_of
 from pipeline.limits import DEFAULT_LIMITS, Limits
 from pipeline.outcome import Outcome
@@ -144,6 +144,9 @@ class Heading(Stage[bytes, bytes]):
             as_it_came = kept(self.client, error, self.status, self.form) if self.same else None
             if as_it_came is None and self.outcome.begun:
                 self._note_untold()
+            if as_it_came is None and error.origin is not None:
+                read = said(error.origin.data)
+                note_untold(read, error, "Heading", self.outcome.ledger, answered=self.status > 0)
             answer = as_it_came or refused(self.client, error, self.status)
             self.head = Head(answer.head.status, {**self.headers, **answer.head.headers})
             self.ended = self._refused = True

@@ -6,7 +6,8 @@ from typing import Any, Final
 
 from attrs import define, evolve, field, frozen
 
-from pipeline.errors import LimitExceeded, StageError, UpstreamError
+from pipeline.change import Change
+from pipeline.errors import LimitExceeded, PipelineError, StageError, UpstreamError
 from pipeline.events import (
     Event,
     Frame,
@@ -14,10 +15,11 @@ from pipeline.events import (
     MessageStart,
     MessageStop,
     Origin,
+    StopReason,
     StreamError,
-    ToolKind,
     Usage,
 )
+from pipeline.failure import UNTOLD
 from pipeline.jsontext import dumps
 from pipeline.ledger import Ledger
 from pipeline.limits import DEFAULT_LIMITS, Limits
@@ -33,12 +35,14 @@ from pipeline.message import (
     disassemble,
     tells_input,
 )
-from pipeline.stage import Stage
+from pipeline.stage import Stage, cause_of
 
 NOTHING: Final = ("", "null")
 """What stands for no arguments."""
 ENDS: Final = (MessageDelta, MessageStop, StreamError)
 """What tells how an answer ended."""
+UNTOLD_STOPS: Final = (None, StopReason.END_TURN)
+"""Why an answer ends whose stream does not say it; its whole answer knows better."""
 OVERHEAD: Final = 100
 """What a frame takes besides its bytes, or more."""
 
@@ -59,11 +63,18 @@ class Unroller:
     ledger: Ledger
     estimate: Usage | None = None
     """Our own count of the request's tokens, which a stream may have to begin with."""
+    patch: Callable[[Change], Mapping[str, Any]] = field(kw_only=True)
+    """A whole answer with what was changed in it."""
+    meant: Callable[[Content], Content] = field(kw_only=True)
+    """A call with the arguments that any other client would be told. Raises `UpstreamError` if it has none."""
 
     def __call__(self, body: bytes, message: Message) -> Sequence[Event]:
-        events, error = self._read(self.unroll(body)), message.error
-        told = assemble(events)
-        alike = _gist(told, error) == _gist(message, error) and (told.error is None or error is not None)
+        mended, message = self._mended(body, message)
+        error, alike = message.error, mended is not None
+        if mended is not None:
+            events = self._read(self.unroll(mended))
+            told = assemble(events)
+            alike = _gist(told, error) == _gist(message, error) and (told.error is None or error is not None)
         if not alike:
             events = self._read(self.encoder().receive([*disassemble(message, self.estimate)]))
             told = assemble(events)
@@ -78,6 +89,28 @@ class Unroller:
                     begun = isinstance(event, MessageStart) and self.estimate is not None
                     event.usage = self.estimate if begun else message.usage  # type: ignore[misc]  # it was made just now
         return events
+
+    def _mended(self, body: bytes, message: Message) -> tuple[bytes | None, Message]:
+        """The same answer with the arguments that its calls are meant to have; one with a call that has none failed
+        there, and no body says that."""
+        if message.error is not None:
+            return body, message
+        content: list[Content] = []
+        for one in message.content:
+            try:
+                content.append(self.meant(one))
+            except UpstreamError as error:
+                return None, self._failed(message, content, one, cause_of(error))
+        if (now := evolve(message, content=tuple(content))) == message:
+            return body, message
+        return dumps(self.patch(Change(body, [*disassemble(message)], [*disassemble(now)]))), now
+
+    def _failed(self, message: Message, told: Sequence[Content], call: Content, error: StreamError) -> Message:
+        """An answer as far as the call that cannot be told."""
+        cut = evolve(call, complete=False) if isinstance(call, ToolUse) else call
+        if len(message.content) > len(told) + 1:
+            self.ledger.record("Unroller", "content", "dropped", "it stands behind a call that was cut")
+        return evolve(message, content=(*told, cut), stop_reason=None, error=error)
 
     def _read(self, frames: Sequence[Frame]) -> list[Event]:
         raws = (b"".join(self.framing((frame,))) for frame in frames)
@@ -102,6 +135,8 @@ class StreamGatherer(Stage[Event, Event]):
     limits: Limits = field(default=DEFAULT_LIMITS, kw_only=True)
     answers: Callable[[Mapping[str, Any]], bool] = field(default=bool, kw_only=True)
     """Whether an answer that says that it failed is one all the same, which a client reads."""
+    meant: Callable[[Content], Content] = field(kw_only=True)
+    """As in `Unroller`."""
     estimate: Usage | None = field(default=None, kw_only=True)
     """Our own count of the request's tokens, which stands only where the upstream tells none at all."""
     held: int = field(init=False, default=0)
@@ -162,17 +197,22 @@ class StreamGatherer(Stage[Event, Event]):
         except StageError:
             lost = True
         if lost:
-            self.ledger.record("StreamGatherer", "content", "dropped", "the answer failed: it is told by its error")
+            self.ledger.record("StreamGatherer", *UNTOLD)
 
     def _gathered(self) -> Sequence[Event]:
         frames = [*self._frames]
         message = assemble(self._given_up(), self.estimate)
+        message = evolve(message, content=self._meant(message))
         body = dumps(self.roll(frames, self.ledger))
         told = self._told(body)
         if told is None:
             self.ledger.record("StreamGatherer", "body", "rewritten", "it is told in a form that no whole answer has")
             return [*disassemble(message, self.estimate)]
-        content = in_order_of(told.content, [*map(self._with_arguments, message.content)])
+        if message.usage is None:
+            told = evolve(told, usage=None)  # counts of nothing, where there must be some
+        if message.stop_reason in UNTOLD_STOPS:
+            message = evolve(message, stop_reason=told.stop_reason)
+        content = in_order_of(told.content, message.content)
         content = tuple(map(_with_all, content, told.content)) if len(content) == len(told.content) else content
         if [*map(_known_by, content)] != [*map(_known_by, message.content)]:
             self.ledger.record("StreamGatherer", "content", "reordered", "a whole answer has its own order")
@@ -183,11 +223,13 @@ class StreamGatherer(Stage[Event, Event]):
             event.origin = origin  # type: ignore[misc]  # it was made just now, and nobody has seen it
         return events
 
-    def _with_arguments(self, content: Content) -> Content:
-        """A call whose arguments are nothing has an empty object of them."""
-        if not isinstance(content, ToolUse) or content.kind is not ToolKind.FUNCTION or not content.complete:
-            return content
-        return evolve(content, arguments=_arguments(content))
+    def _meant(self, message: Message) -> tuple[Content, ...]:
+        """The contents of a message with the arguments that its calls are meant to have."""
+        try:
+            return tuple(map(self.meant, message.content))
+        except PipelineError as error:
+            self.ledger.record("StreamGatherer", *UNTOLD)
+            raise error.after([*disassemble(message, self.estimate)][:-2]) from error.__cause__
 
     def _told(self, body: bytes) -> Message | None:
         """What an answer of ours says; None if that is no answer."""

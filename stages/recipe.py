@@ -19,7 +19,7 @@ from pipeline.route import DEFAULT_ANSWERS, AnswerOptions
 from pipeline.stage import Stage
 from stages.answer import AnswerReader
 from stages.bridge import StreamGatherer, Unroller
-from stages.interleave import InterleaveBuffer
+from stages.interleave import InterleaveBuffer, meant
 from stages.raw import RawDecoder
 from stages.restore import ToolRestorer
 from stages.scrub import TagScrubber, meant_object
@@ -29,7 +29,7 @@ from stages.unwrap import InputUnwrapper
 from stages.validate import BlockValidator
 from stages.verbatim import FrameReturner, OriginKeeper
 from stages.verdict import VerdictStage
-from stages.whole import AnswerBound, BodyReader, BodyWriter, plainly, remembering
+from stages.whole import AnswerBound, BodyReader, BodyWriter, mended, plainly, remembering
 
 
 def default_chain(
@@ -92,7 +92,8 @@ def default_halves(
     if upstream.name == client.name and isinstance(client, Returning):
         facts = evolve(facts, calls=frozenset())  # what it repeats goes back as it came
         streamed = leaving is Form.STREAM
-        reading = _keeping(client, upstream, arriving, facts, ledger, limits, streamed=streamed)
+        patch = partial(client.patch_body, facts=facts, ledger=ledger, limits=limits)
+        reading = _keeping(client, upstream, arriving, facts, ledger, limits, called, patch=patch, streamed=streamed)
         if options.recover != "off":
             reading = reading | TagScrubber(
                 options=options,
@@ -107,7 +108,6 @@ def default_halves(
         if _renames(facts):
             reading = reading | ToolRestorer(facts.map)
         if not streamed:
-            patch = partial(client.patch_body, facts=facts, ledger=ledger, limits=limits)
             return reading, _writing(client, leaving, facts, ledger, limits, verdict, patch)
         returner = client.returner(facts=facts, ledger=ledger, limits=limits)
         return reading, verdict | FrameReturner(returner, SSEEncoder())
@@ -172,7 +172,9 @@ def _keeping(
     facts: RequestFacts,
     ledger: Ledger,
     limits: Limits,
+    freeform: Collection[str],
     *,
+    patch: Callable[[Change], Any],
     streamed: bool,
 ) -> Stage[bytes, Event]:
     """Bytes of an answer to events that remember what it came as: the frames of a stream, or a whole body.
@@ -187,10 +189,21 @@ def _keeping(
     read = partial(upstream.read_body, facts=evolve(facts, usage=None), ledger=Ledger(), limits=limits)
     decoder = SSEDecoder(limits=limits, sentinels=tuple(upstream.sentinels), ledger=ledger)
     stream = RawDecoder(decoder) | keeper()
+    alone = partial(meant, freeform=freeform, ledger=ledger, limits=limits)
     if streamed:
         unroll = partial(client.unroll, facts=facts, ledger=ledger)
         encoder = partial(upstream.encoder, facts=facts, ledger=ledger, limits=limits)
-        told = Unroller(unroll, keeper, encoder, SSEEncoder().receive, ledger, facts.usage)
+        mend = partial(meant_object, depth=limits.json_depth)
+        told = Unroller(
+            unroll,
+            keeper,
+            encoder,
+            SSEEncoder().receive,
+            ledger,
+            facts.usage,
+            patch=patch,
+            meant=lambda one: alone(mended(one, mend=mend, freeform=freeform, ledger=ledger, limits=limits)),
+        )
         whole = BodyReader(read, limits=limits, tell=told)
     else:
         stream = stream | StreamGatherer(
@@ -200,6 +213,7 @@ def _keeping(
             limits=limits,
             answers=lambda answer: 0 < upstream.keeps_error(answer, 500) < 400,
             estimate=facts.usage,
+            meant=alone,
         )
         whole = BodyReader(read, limits=limits, tell=partial(remembering, estimate=facts.usage))
     return AnswerReader(stream, whole) if form is None else stream if form is Form.STREAM else whole

@@ -1,6 +1,7 @@
 """Whole answers go through the same stages as streams: a body becomes events, events become a body."""
 
 from collections.abc import Callable, Collection, Sequence
+from functools import partial
 from typing import Any
 
 from attrs import define, evolve, field
@@ -102,20 +103,30 @@ class BodyReader(Stage[bytes, Event]):
         if message.error is not None and not message.content:
             return (evolve(message.error, origin=Frame(body)),)
         if self.mend is not None:
-            message = evolve(message, content=tuple(self._mended(content, self.mend) for content in message.content))
+            bound = partial(mended, mend=self.mend, freeform=self.freeform, ledger=self.ledger, limits=self.limits)
+            message = evolve(message, content=tuple(map(bound, message.content)))
         return self.tell(body, message)
 
-    def _mended(self, content: Content, mend: Callable[[str], str | None]) -> Content:
-        if not (isinstance(content, ToolUse) and content.complete and content.kind is ToolKind.FUNCTION):
-            return content
-        if content.name in self.freeform:
-            return content
-        arguments = Arguments(self.limits)
-        arguments.feed(content.arguments)
-        if arguments.close()[1] or (meant := mend(content.arguments)) is None:
-            return content
-        self.ledger.record("BodyReader", "arguments", "mended", "they were no JSON object")
-        return evolve(content, arguments=meant)
+
+def mended(
+    content: Content,
+    *,
+    mend: Callable[[str], str | None],
+    freeform: Collection[str],
+    ledger: Ledger,
+    limits: Limits,
+) -> Content:
+    """A content of a whole answer, with its arguments mended if they are no JSON object; as in `BodyReader`."""
+    if not (isinstance(content, ToolUse) and content.complete and content.kind is ToolKind.FUNCTION):
+        return content
+    if content.name in freeform:
+        return content
+    arguments = Arguments(limits)
+    arguments.feed(content.arguments)
+    if arguments.close()[1] or (meant := mend(content.arguments)) is None:
+        return content
+    ledger.record("BodyReader", "arguments", "mended", "they were no JSON object")
+    return evolve(content, arguments=meant)
 
 
 @define

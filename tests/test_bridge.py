@@ -2,11 +2,13 @@
 
 import json
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import pytest
 from attrs import evolve
 
+from pipeline.change import Change
 from pipeline.errors import LimitExceeded, UpstreamError
 from pipeline.events import (
     ArgumentsDelta,
@@ -27,6 +29,7 @@ from pipeline.message import Message, Reasoning, Refusal, ServerItem, Text, Tool
 from pipeline.stage import Stage
 from pipeline.testing import EOF, check_stage, play
 from stages.bridge import OVERHEAD, StreamGatherer, Unroller, in_order_of
+from stages.interleave import meant
 from tests.canonical import BEGIN, BOOM, CUT, END, REASONING, TEXT, start, stop, text
 
 ENDING = (END, MessageStop())
@@ -61,7 +64,9 @@ def gatherer(told: Message | None, limits: Limits | None = None) -> tuple[Stream
             raise UpstreamError("no answer", code="none")
         return told
 
-    return StreamGatherer(roll, read, ledger=ledger, limits=limits or Limits()), rolled, ledger
+    bound = limits or Limits()
+    means = partial(meant, freeform=(), ledger=ledger, limits=bound)
+    return StreamGatherer(roll, read, meant=means, ledger=ledger, limits=bound), rolled, ledger
 
 
 def message(*content: Any) -> Message:
@@ -222,7 +227,13 @@ def unroller(ledger: Ledger) -> Unroller:
     def unroll(body: bytes) -> list[Frame]:
         return [Frame(one.encode()) for one in json.loads(body)]
 
-    return Unroller(unroll, Keeper, Encoder, lambda frames: [frame.data for frame in frames], ledger)
+    def patch(change: Change) -> dict[str, Any]:
+        raise AssertionError("nothing was mended")
+
+    def framing(frames: Sequence[Frame]) -> list[bytes]:
+        return [frame.data for frame in frames]
+
+    return Unroller(unroll, Keeper, Encoder, framing, ledger, patch=patch, meant=lambda content: content)
 
 
 def test_an_answer_is_told_as_the_frames_of_its_stream() -> None:

@@ -10,7 +10,7 @@ from pipeline.events import Usage
 from pipeline.outcome import Verdict
 from tests.exchange import answered, route
 from tests.lawful import check_law
-from tests.patching import ODD, Json
+from tests.patching import ODD, Json, chat
 from tests.returning import payloads
 from tests.test_bridged import bodies, body_of, stream_of
 
@@ -140,3 +140,73 @@ def test_a_status_and_an_id_that_a_stream_cannot_have_are_changed_and_recorded()
     check_law("responses", stream)
     assert [item["status"] for item in payloads(stream)[-1]["response"]["output"]] == ["completed"] * 2
     assert [entry.path for entry in outcome.ledger] == ["output[].id", "output[].status"]
+
+
+@pytest.mark.parametrize("lacking", [("message_start",), ("message_delta",), ("message_start", "message_delta")])
+def test_a_messages_answer_has_all_that_every_one_must_have_where_its_stream_lacks_it(lacking: tuple[str, ...]) -> None:
+    due = bodies()["messages"]
+    frames = [frame for frame in frames_of("messages") if frame["type"] not in lacking]
+    out, outcome = body_of("messages", sse(*frames), RequestFacts(model="asked", stream=False))
+    whole = json.loads(out)
+    assert whole["content"] == due["content"]
+    assert (whole["type"], whole["role"], whole["stop_reason"]) == ("message", "assistant", "tool_use")
+    assert whole["model"] == ("asked" if "message_start" in lacking else due["model"])
+    assert whole["id"].startswith("msg_") or "message_start" not in lacking
+    assert {"input_tokens", "output_tokens"} <= whole["usage"].keys()
+    lost = {(entry.path, entry.action) for entry in outcome.ledger}
+    assert (("stop_reason", "mended") in lost) is ("message_delta" in lacking)
+    assert outcome.verdict is Verdict.COMPLETE
+
+
+def test_a_messages_answer_of_which_nothing_is_told_is_one() -> None:
+    out, _ = body_of("messages", sse({"type": "message_stop"}), RequestFacts(model="asked", stream=False))
+    whole = json.loads(out)
+    assert (whole["model"], whole["content"], whole["stop_reason"], whole["stop_sequence"]) == (
+        "asked",
+        [],
+        "end_turn",
+        None,
+    )
+
+
+def test_what_a_part_of_a_chat_content_has_beside_its_text_is_recorded_where_a_stream_has_no_parts() -> None:
+    parts: list[Json] = [
+        {"type": "thinking", "thinking": "R", "more": ODD},
+        {"type": "text", "text": "hel", "odd": 1, "annotations": [{"x": 1}]},
+        {"type": "text", "text": "lo", "odd": 2, "none": None},
+        {"type": "odd", "said": 1},
+    ]
+    body = chat(parts)
+    body["choices"].pop()
+    stream, outcome = stream_of("chat", body)
+    check_law("chat", stream)
+    deltas = [choice["delta"] for said in payloads(stream)[:-1] for choice in said["choices"]]
+    assert "".join(delta.get("content") or "" for delta in deltas) == "hello"
+    lost = sorted((entry.path, entry.action) for entry in outcome.ledger)
+    paths = ("content[]", *(f"content[].{name}" for name in ("annotations", "more", "odd")))
+    assert lost == [(path, "dropped") for path in paths]
+
+
+@pytest.mark.parametrize("name", ["chat", "messages", "responses"])
+def test_a_frame_that_is_no_json_object_is_recorded_where_its_stream_becomes_a_whole_answer(name: str) -> None:
+    stream, _ = stream_of(name, bodies()[name])
+    head, sep, rest = stream.partition(b"\n\n")
+    out, outcome = body_of(name, head + sep + b"data: [1]\n\n" + rest)
+    assert json.loads(out) == json.loads(body_of(name, stream)[0])
+    assert ("frame", "ignored") in [(entry.path, entry.action) for entry in outcome.ledger]
+    assert body_of(name, stream)[1].ledger.as_dicts() == []
+
+
+def test_a_choice_that_is_none_is_recorded() -> None:
+    frames = frames_of("chat")
+    frames[0]["choices"].append(7)
+    assert [entry.path for entry in body_of("chat", sse(*frames))[1].ledger] == ["choices[]"]
+
+
+def test_a_delta_without_a_block_is_in_one_of_its_own() -> None:
+    frames = [frame for frame in frames_of("messages") if frame["type"] != "content_block_start" or frame["index"] > 1]
+    out, outcome = body_of("messages", sse(*frames))
+    content = json.loads(out)["content"]
+    assert [block["type"] for block in content[:2]] == ["thinking", "text"]
+    assert (content[0]["thinking"], content[1]["text"]) == ("T", "hello")
+    assert {(entry.path, entry.action) for entry in outcome.ledger} == {("content_block_start", "mended")}

@@ -26,6 +26,7 @@ from pipeline.message import (
 )
 from stages.dialects.chat.content import REASONING
 from stages.dialects.chat.encode import ChatEncoder
+from stages.dialects.chat.fragments import is_call
 from stages.dialects.chat.normalize import DONE, ChatNormalizer
 from stages.dialects.chat.patch import (
     Json,
@@ -113,9 +114,13 @@ def patch(change: Change, *, facts: RequestFacts, ledger: Ledger) -> Json:
 
 
 def _patch_calls(message: Json, change: Change, facts: RequestFacts, ledger: Ledger) -> None:
-    """Write into a message what is left of its calls, and those that are new; a call in the old form keeps it."""
+    """Write into a message what is left of its calls, and those that are new; a call in the old form keeps it.
+
+    What the provider runs itself stands before them.
+    """
     came = {at: call for at, call in enumerate(change.was.content) if isinstance(call, ToolUse)}
-    entries = entries_in(message)
+    entries = [entry for entry in entries_in(message) if is_call(entry)]
+    others = [entry for entry in entries_in(message) if not is_call(entry)]
     theirs = dict(zip(came, entries, strict=True)) if len(came) == len(entries) else {}
     told: list[Json] = []
     for call, place in zip(change.now.content, change.places, strict=True):
@@ -136,8 +141,8 @@ def _patch_calls(message: Json, change: Change, facts: RequestFacts, ledger: Led
         del message["function_call"]
         message.update(*({"function_call": one["function"]} for one in told if "type" not in one))
         told = [one for one in told if "type" in one]
-    message["tool_calls"] = told
-    if not told:
+    message["tool_calls"] = [*others, *told]
+    if not message["tool_calls"]:
         del message["tool_calls"]
 
 

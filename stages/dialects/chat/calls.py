@@ -129,15 +129,15 @@ class Calls:
     def __len__(self) -> int:
         return len(self._order)
 
-    def add(self, fragment: Fragment, out: list[Event]) -> None:
-        """Take one fragment.
+    def add(self, fragment: Fragment, out: list[Event]) -> Call | None:
+        """Take one fragment: the call that it belongs to, or None if it says nothing.
 
         Raises `UpstreamError` if it could belong to several calls, `LimitExceeded` at a bound.
         """
         self._ids.check(fragment.id, fragment.name)
         call = self._call_of(fragment)
         if call is None:
-            return
+            return None
         if fragment.id and not call.id:
             call.id = fragment.id
             self._by_id[call.id, ""] = call
@@ -158,6 +158,7 @@ class Calls:
             self._speak(call, text, out)
         elif call.index < 0 and call.name and not self._is_part(call.name):
             self._begin(call, out)
+        return call
 
     def going_on(self, entries: Any) -> Call | None:
         """The call that entries are nothing but more text for, as nearly all are; else None."""

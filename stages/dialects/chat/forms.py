@@ -4,21 +4,29 @@ import secrets
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import count, islice
+from sys import maxsize
 from typing import Any, Final
 
+from attrs import define, field
+
 from pipeline.dialect import RequestFacts
+from pipeline.errors import PipelineError
 from pipeline.events import Frame, StopReason
 from pipeline.jsontext import as_written, dumps
 from pipeline.ledger import Ledger
-from pipeline.unread import says
+from pipeline.limits import Limits
+from pipeline.unread import Unread, brings, says
+from stages.dialects.chat.calls import Call, Calls
 from stages.dialects.chat.content import REASONING, pieces_of
 from stages.dialects.chat.encode import completion_id
 from stages.dialects.chat.errors import error_beside, error_body, error_in, failed_finish
+from stages.dialects.chat.fragments import Fragment, is_call
 from stages.dialects.chat.normalize import DONE, FIRST_CHOICE
 from stages.dialects.chat.patch import Json, entries_in, finish_word, said_in
 from stages.dialects.chat.returned import WHOSE
 from stages.dialects.chat.stops import finish_of
 from stages.dialects.chat.usage import tells, usage_object, usage_of
+from stages.dialects.chat.within import OF_PART, PARTS
 
 STAGE: Final = "chat.forms"
 
@@ -40,6 +48,10 @@ LONG: Final = 19
 """So many digits are no time."""
 JOINED: Final = ("index", "delta", "message", "logprobs")
 """Members of a choice that go on from chunk to chunk."""
+BOUNDED: Final = Limits(blocks=maxsize, held_bytes=maxsize, arguments_bytes=maxsize, id_chars=maxsize)
+"""What was read is bounded."""
+OF_NONE: Final = frozenset({"index", "type"})
+"""What an entry may have that is of no call."""
 LOOKED_AT: Final = 64
 """So many entries of a list are looked at for the one that goes on."""
 
@@ -126,14 +138,18 @@ def _chunks(choice: Json, ledger: Ledger, *, failed: bool) -> Iterator[Json]:
     beside = {name: value for name, value in told.items() if name not in APART}
     if failed and (reason := finish_of(choice, ledger)) and failed_finish(reason) is None:
         ledger.record(STAGE, "finish_reason", "dropped", "the answer failed")
-    finish = None if failed else _finish(choice, ledger, called=bool(calls))
+    finish = None if failed else _finish(choice, ledger, called=any(map(is_call, calls)))
     if finish or any(beside[name] for name in beside.keys() - index.keys()):
         yield {**beside, **index, "delta": {}, "finish_reason": finish}
 
 
 def _texts(delta: Mapping[str, Any], ledger: Ledger) -> Json:
-    """What a content in parts says, text by text."""
+    """What a content in parts says, text by text; what else a part says is recorded."""
     texts: dict[str, str] = {}
+    unread = Unread(STAGE, ledger, "a stream has texts, not parts")
+    for part in _list(delta.get("content")):
+        if isinstance(part, dict) and part.get("type", "text") in PARTS:
+            unread.note(part, OF_PART, "content[].")
     for kind, text in pieces_of(delta, ledger):
         member = {"text": "content", "reasoning": REASONING[0]}.get(kind, kind)
         texts[member] = texts.get(member, "") + text
@@ -141,7 +157,9 @@ def _texts(delta: Mapping[str, Any], ledger: Ledger) -> Json:
 
 
 def _call(entry: Json) -> Json:
-    """A call with all that tells it from others; arguments that are nothing are an object."""
+    """A call with all that tells it from others; arguments that are nothing are an object. What is none stays."""
+    if not is_call(entry):
+        return {name: value for name, value in entry.items() if name != "index"}
     kind = "custom" if isinstance(entry.get("custom"), dict) else "function"
     made = {"id": f"call_{secrets.token_hex(12)}", "type": kind}
     call = {**made, **{name: value for name, value in entry.items() if value or name not in made}}
@@ -189,11 +207,18 @@ def roll(
     """The whole answer that a stream makes: texts go on, lists too; of what is told twice the last counts, but of what
     tells it from others the first. What it must have and lacks is made."""
     whole: Json = {}
-    choices: dict[int, Json] = {}
-    for chunk in map(said_in, frames):
-        for choice in _list(chunk.pop("choices", None)):
-            if isinstance(choice, dict):
-                _add(choices, choice)
+    choices: dict[int, _Choice] = {}
+    for frame in frames:
+        chunk = said_in(frame)
+        if not chunk and frame.data.strip() not in (DONE, b"{}"):
+            ledger.record(STAGE, "frame", "ignored", "no JSON object")
+        for more in _list(chunk.pop("choices", None)):
+            if not isinstance(more, dict):
+                ledger.record(STAGE, "choices[]", "ignored", "no object")
+            else:
+                place = more["index"] if isinstance(more.get("index"), int) else 0
+                choice = choices.get(place) or choices.setdefault(place, _Choice.of(facts, ledger))
+                choice.add(more)
         _tell(whole, {name: value for name, value in chunk.items() if name not in PADDING})
     counted = _counted(whole.pop("usage", None), ledger)
     told = [_closed(place, choice, ledger) for place, choice in sorted(choices.items())]
@@ -201,15 +226,65 @@ def roll(
     return {**named, "choices": told, **counted}
 
 
-def _add(choices: dict[int, Json], more: Json) -> None:
-    """What a chunk tells of a choice."""
-    place = more.get("index")
-    choice = choices.setdefault(place if isinstance(place, int) else 0, {"message": {}})
-    _join(choice["message"], _object(more.get("delta") or more.get("message")))
-    _join(choice, {"logprobs": more["logprobs"]} if "logprobs" in more else {})
-    _tell(
-        choice, {name: value for name, value in more.items() if name not in ("index", "delta", "message", "logprobs")}
-    )
+@define
+class _Choice:
+    """A choice while it comes; its calls are joined as they are read."""
+
+    ledger: Ledger
+    calls: Calls
+    said: Json = field(factory=lambda: {"message": {}})
+    entries: list[Any] = field(factory=list)
+    known: dict[Call, Json] = field(factory=dict)
+    """The entries of calls, which stand among the others."""
+
+    @classmethod
+    def of(cls, facts: RequestFacts, ledger: Ledger) -> "_Choice":
+        return cls(ledger, Calls(ledger, BOUNDED, count(), facts.map))
+
+    def add(self, more: Json) -> None:
+        """What a chunk tells of it."""
+        delta = {**_object(more.get("delta") or more.get("message"))}
+        entries = delta.pop("tool_calls", None)
+        for entry in entries if isinstance(entries, list) else () if entries is None else (entries,):
+            self._enter(entry)
+        _join(self.said["message"], delta)
+        _join(self.said, {"logprobs": more["logprobs"]} if "logprobs" in more else {})
+        _tell(self.said, {name: value for name, value in more.items() if name not in JOINED})
+
+    def _enter(self, entry: Any) -> None:
+        """A fragment goes on in the entry of its call; what the provider runs itself has one of its own."""
+        if not isinstance(entry, dict):
+            self.ledger.record(STAGE, "tool_calls[]", "ignored", "no object")
+            return
+        if not is_call(entry):
+            _enter(self.entries, entry)
+            return
+        try:
+            call = self.calls.add(Fragment.of(entry), [])
+        except PipelineError:  # of a choice that nobody read
+            self.ledger.record(STAGE, "tool_calls[]", "mended", "it could belong to several calls: it is another")
+            _enter(self.entries, entry)
+            return
+        if call is None:
+            if brings(entry, OF_NONE):
+                self.ledger.record(STAGE, "tool_calls[]", "dropped", "it belongs to no call")
+        elif call in self.known:
+            _join(self.known[call], entry)
+        else:
+            _enter(self.entries, {**entry, "index": None})
+            self.known[call] = self.entries[-1]
+
+    def whole(self) -> Json:
+        """All of it."""
+        told: Json = _whole(self.said)
+        for call, entry in self.known.items():
+            body = entry.get(call.kind.value)
+            entry |= {"id": call.id} if call.id else {}
+            if call.name and isinstance(body, dict):
+                body["name"] = call.name
+        if self.entries:
+            told["message"]["tool_calls"] = _whole(self.entries)
+        return told
 
 
 def _tell(whole: Json, more: Mapping[str, Any]) -> None:
@@ -219,11 +294,11 @@ def _tell(whole: Json, more: Mapping[str, Any]) -> None:
             whole[name] = value
 
 
-def _closed(place: int, choice: Json, ledger: Ledger) -> Json:
+def _closed(place: int, choice: _Choice, ledger: Ledger) -> Json:
     """A choice as a whole answer tells it."""
-    told = _whole(choice)
+    told = choice.whole()
     message = {"role": "assistant", "content": None, **told["message"]}
-    finish = _finish(told, ledger, called=bool(entries_in(message)))
+    finish = _finish(told, ledger, called=any(map(is_call, entries_in(message))))
     if message.get("tool_calls"):
         message["tool_calls"] = [*map(_call, entries_in(message))]
     return {"index": place, **told, "message": message, "finish_reason": finish}

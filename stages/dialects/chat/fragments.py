@@ -65,7 +65,7 @@ def fragments_of(entries: Sequence[Any], ledger: Ledger) -> list[Fragment]:
     for entry in entries:
         if not isinstance(entry, dict):
             ledger.record("ChatNormalizer", "tool_calls[]", "ignored", "no object")
-        elif _is_call(entry):
+        elif is_call(entry):
             fragments.append(Fragment.of(entry))
         else:
             ledger.record("ChatNormalizer", "tool_calls[]", "dropped", "an item of a tool that the provider runs")
@@ -106,7 +106,8 @@ def _says(proof: Any) -> bool:
     return any(map(_says, proof.values())) if isinstance(proof, dict) else isinstance(proof, str) and bool(proof)
 
 
-def _is_call(entry: Mapping[str, Any]) -> bool:
+def is_call(entry: Mapping[str, Any]) -> bool:
+    """Whether an entry is of a call, not an item of a tool that the provider runs itself."""
     kind = entry.get("type")
     named = isinstance(entry.get("function"), dict) or isinstance(entry.get("custom"), dict)
     return named or not isinstance(kind, str) or kind in ("", "function", "custom")

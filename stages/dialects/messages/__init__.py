@@ -86,7 +86,7 @@ class Messages:
 
     def roll(self, frames: Sequence[Frame], *, facts: RequestFacts, ledger: Ledger) -> Mapping[str, Any]:
         """The whole answer that a stream makes, with all that stands in it."""
-        return forms.roll(frames, ledger)
+        return forms.roll(frames, facts=facts, ledger=ledger)
 
     def read_error(self, status: int, answer: Any) -> StreamError:
         """The error that an upstream answered with."""

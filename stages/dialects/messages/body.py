@@ -133,12 +133,13 @@ def _block(content: Content, ledger: Ledger, limits: Limits, at: int = 0) -> dic
 
 
 def _input(call: ToolUse, ledger: Ledger, limits: Limits) -> Any:
-    """A call's input as a value, every digit of its numbers kept; of one that the limit cut, nothing."""
+    """A call's input as a value, every digit of its numbers kept; of one that was cut, or that holds none, nothing."""
     if call.kind is ToolKind.CUSTOM and call.complete:
         return {"input": call.arguments}
     if call.kind is ToolKind.FUNCTION and holds_object(call.arguments, limits.json_depth):
         return verbatim(call.arguments)
-    _lose("arguments", "cut by the limit: a whole answer cannot show a part of them", ledger)
+    cut = "cut by the limit: a whole answer cannot show a part of them"
+    _lose("arguments", "they are no JSON object" if call.complete else cut, ledger)
     return {}
 
 

@@ -12,7 +12,7 @@ from pipeline.events import Frame, StopReason, StreamError, Usage
 from pipeline.jsontext import as_written, dumps, holds_object, verbatim
 from pipeline.ledger import Ledger
 from pipeline.unread import says
-from stages.dialects.messages.encode import message_id
+from stages.dialects.messages.encode import UNCOUNTED, message_id
 from stages.dialects.messages.errors import error_body, error_of, keeps
 from stages.dialects.messages.normalize import CUTTING, OF_END, STOP_REASONS
 from stages.dialects.messages.returned import START, STOP, TOLD, framed, object_of, said_in
@@ -140,15 +140,19 @@ class _Block:
             elif name != "type":
                 self.said[name] = value
 
-    def whole(self) -> Json:
-        """All of it; input that is no object is told as none."""
+    def whole(self, ledger: Ledger) -> Json:
+        """All of it; input that is no object is told as none, and recorded where it is no call of the client's."""
         for name, pieces in self.texts.items():
             text = "".join(pieces)
             if name != MEMBERS[INPUT]:
                 before = self.said.get(name)
                 self.said[name] = (before if isinstance(before, str) else "") + text
+            elif holds_object(text):
+                self.said["input"] = verbatim(text)
             elif text.strip():
-                self.said["input"] = verbatim(text) if holds_object(text) else {}
+                self.said["input"] = {}
+                if self.said.get("type") != "tool_use":
+                    ledger.record("messages.forms", "content[].input", "dropped", "it is no JSON object")
         if self.notes:
             known = self.said.get("citations")
             self.said["citations"] = [*(known if isinstance(known, list) else ()), *self.notes]
@@ -157,14 +161,17 @@ class _Block:
 
 FRAMED: Final = frozenset({"type", "index", "message", "content_block", "delta", "usage"})
 """What an event of the dialect has; what else it has stands beside that."""
+BEGUN: Final = {TEXT: "text", THINKING: "thinking"}
+"""The blocks that a delta without one is of."""
 ADDING: Final = frozenset(MEMBERS.values())
 """What goes on from delta to delta; of anything else the last counts."""
 
 
-def roll(frames: Iterable[Frame], ledger: Ledger) -> Json:
+def roll(frames: Iterable[Frame], *, facts: RequestFacts, ledger: Ledger) -> Json:
     """The whole answer that a stream makes. A block that begins at a place that is taken is another one.
 
-    What stands beside a message, or a block, in an event stands in it. What an event of another kind tells is lost.
+    What a message must have and lacks is made. What stands beside a message, or a block, in an event stands in it. What
+    an event of another kind tells is lost.
     """
     message: Json = {}
     blocks: list[_Block] = []
@@ -173,6 +180,13 @@ def roll(frames: Iterable[Frame], ledger: Ledger) -> Json:
         said = said_in(frame)
         kind, place = said.get("type") or frame.name.decode("utf-8", "replace"), said.get("index")
         beside = {name: value for name, value in said.items() if name not in FRAMED}
+        if not said and frame.data.strip() != b"{}":
+            ledger.record("messages.forms", "frame", "ignored", "no JSON object")
+        of = BEGUN.get(str(object_of(said.get("delta")).get("type")))
+        if kind == DELTA and isinstance(place, int) and place not in places and of is not None:
+            blocks.append(_Block({"type": of}))
+            places[place] = blocks[-1]
+            ledger.record("messages.forms", "content_block_start", "mended", "none came before its delta")
         if kind == "message_start":
             _tell(message, beside)
             _tell(message, object_of(said.get("message")))
@@ -192,7 +206,18 @@ def roll(frames: Iterable[Frame], ledger: Ledger) -> Json:
             message["usage"] = usage
         elif kind != "ping" and said:
             ledger.record("messages.forms", str(kind)[:64], "dropped", "a whole answer has no place for it")
-    return {**message, "content": [block.whole() for block in blocks]}
+    content = [block.whole(ledger) for block in blocks]
+    return {**message, **_due(message, facts, ledger), **_stopped(message, content, ledger), "content": content}
+
+
+def _due(message: Json, facts: RequestFacts, ledger: Ledger) -> Json:
+    """What a message must have and lacks."""
+    made: Json = {"id": message_id(""), "type": "message", "role": "assistant", "model": facts.model}
+    due = {name: value for name, value in made.items() if not message.get(name)}
+    if not message.get("usage"):
+        ledger.record("messages.forms", *UNCOUNTED)
+        due["usage"] = counts_of(Usage())
+    return due
 
 
 def _tell(whole: Json, more: Mapping[str, Any]) -> None:

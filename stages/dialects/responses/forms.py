@@ -2,25 +2,28 @@
 
 import secrets
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from itertools import islice
 from typing import Any, Final
 
 from attrs import define, field
 
 from pipeline.dialect import RequestFacts
-from pipeline.events import Frame
+from pipeline.events import Frame, StopReason
 from pipeline.jsontext import as_written
 from pipeline.ledger import Ledger
 from pipeline.unread import says
 from stages.dialects.responses.encode import UNASKED
 from stages.dialects.responses.errors import failed as failure_of
 from stages.dialects.responses.errors import failed_error
+from stages.dialects.responses.grammar import REASONS as KNOWN
 from stages.dialects.responses.keeper import ADDED, ITEM_DONE
-from stages.dialects.responses.kept import CALLS, OF_PARTS, output_of, said_in
-from stages.dialects.responses.normalize import FAILED, LIFE, TERMINALS
+from stages.dialects.responses.kept import CALLS, DELTA, EVENTS, OF_PARTS, PART, PART_DONE, Kept, said_in
+from stages.dialects.responses.normalize import DONE, FAILED, LIFE, STOP_REASONS, TERMINALS
 from stages.dialects.responses.patch import REPEAT
+from stages.dialects.responses.stops import INCOMPLETE as REASONS
 from stages.dialects.responses.usage import tells, usage_object, usage_of
-from stages.dialects.responses.written import OUTPUT_TEXT, Json, Wire
+from stages.dialects.responses.written import OUTPUT_TEXT, Json, Wire, Words
 
 BESIDE: Final = frozenset({"type", "sequence_number", "response"})
 """What an event that tells of a response has."""
@@ -37,6 +40,10 @@ PARTED: Final[dict[str, dict[str, str]]] = {
 }
 """Where the parts of an item stand, and the type of those that name none. What comes first is shown, the raw text of
 reasoning as it is in a whole answer."""
+NAMES: Final = ("id", "call_id")
+"""What tells an item from others."""
+LOOKED_AT: Final = 64
+"""So many items are looked at for one that says the same."""
 COMPLETED, INCOMPLETE = "completed", "incomplete"
 
 
@@ -65,9 +72,25 @@ def unroll(body: bytes, *, facts: RequestFacts, ledger: Ledger, clock: Callable[
     if status not in ended:
         status = ended[0]
         ledger.record("responses.forms", "status", "translated", "an answer of any other status ends the turn")
-    usage = _counted(base, ledger)
-    unrolled.write(f"response.{status}", {"response": {**base, "status": status, "output": output, **usage}})
+    due = {"status": status, "output": output, **_reason(base, str(status), ledger), **_counted(base, ledger)}
+    unrolled.write(f"response.{status}", {"response": {**base, **due}})
     return unrolled.frames
+
+
+def _reason(base: Json, status: str, ledger: Ledger) -> Json:
+    """Why a response is incomplete, in a word that clients know; of any other nothing is told of that."""
+    details = base.get("incomplete_details")
+    word = details.get("reason") if isinstance(details, dict) else None
+    if status != INCOMPLETE:
+        if says(details):
+            ledger.record("responses.forms", "incomplete_details", "dropped", "the response is not incomplete")
+        return {} if details is None else {"incomplete_details": None}
+    if word in KNOWN:
+        return {}
+    how = ("translated", "no client knows it") if says(word) else ("mended", "none was told")
+    ledger.record("responses.forms", "incomplete_details", *how)
+    due = REASONS[STOP_REASONS.get(word, StopReason.MAX_TOKENS) if isinstance(word, str) else StopReason.MAX_TOKENS]
+    return {"incomplete_details": {**(details if isinstance(details, dict) else {}), "reason": due}}
 
 
 def _whole(said: Json, facts: RequestFacts, clock: Callable[[], float]) -> Json:
@@ -197,19 +220,115 @@ def roll(
     What it must have and lacks is made. What stands beside it in its events is lost.
     """
     response: Json = {}
-    items: dict[int, Json] = {}
-    for said in map(said_in, frames):
+    rolled = _Rolled()
+    for frame in frames:
+        said = said_in(frame)
+        if not said and frame.data.strip() not in (DONE, b"{}"):
+            ledger.record("responses.forms", "frame", "ignored", "no JSON object")
         kind = str(said.get("type"))
-        if kind == ITEM_DONE:
-            place, item = said.get("output_index"), said.get("item")
-            if isinstance(item, dict):
-                items[place if isinstance(place, int) else len(items)] = item
+        rolled.take(kind, said)
         told = said if said.get("object") == "response" else said.get("response")
         if isinstance(told, dict) and (kind in LIFE or kind in TERMINALS or told is said):
             response |= told
             response["status"] = told.get("status") or TERMINALS.get(kind)
             for name in sorted(said.keys() - BESIDE) if told is not said else ():
                 ledger.record("responses.forms", name[:64], "dropped", "it stands beside the response")
+        elif kind in TERMINALS:
+            response["status"] = TERMINALS[kind]
     usage = _counted(response, ledger)
-    output = response.get("output") or output_of([*items.items()])
+    output = rolled.whole(response.get("output"), str(response.get("status")))
     return {**_whole(response, facts, clock), "output": output, **usage}
+
+
+@define
+class _Rolled:
+    """The items of a response while they come."""
+
+    items: list[Kept] = field(factory=list)
+    _places: dict[int, Kept] = field(factory=dict)
+
+    def take(self, kind: str, said: Json) -> None:
+        """What an event tells of an item."""
+        item, at = said.get("item"), said.get("output_index")
+        place = at if isinstance(at, int) else None
+        known = self._known(place, said.get("item_id") or (item.get("id") if isinstance(item, dict) else None))
+        if kind in (ADDED, ITEM_DONE) and isinstance(item, dict):
+            if known is None or kind == ADDED:
+                known = Kept(len(self.items) if place is None else place, item)
+                self.items.append(known)
+                self._places[known.place] = known
+            if kind == ITEM_DONE:
+                known.final = item
+        elif known is not None and kind in EVENTS:
+            _tell(known, said, *EVENTS[kind])
+
+    def _known(self, place: int | None, name: Any) -> Kept | None:
+        """The item at a place, else that of an id, else the last."""
+        if place is not None:
+            return self._places.get(place)
+        named = (item for item in reversed(self.items) if name and item.item.get("id") == name)
+        return next(named, self.items[-1] if self.items and not name else None)
+
+    def whole(self, output: Any, status: str) -> list[Any]:
+        """All items, as the response tells them at its end; those that it leaves out as they were told, each behind
+        the one that came before it. Of a response that failed they are those that had ended."""
+        told = output if isinstance(output, list) else []
+        free = {at: item for at, item in enumerate(told) if isinstance(item, dict)}
+        named = {(name, item[name]): at for at, item in free.items() for name in NAMES if _is_name(item.get(name))}
+        behind: dict[int, list[Json]] = {}
+        last = -1
+        for kept in sorted(self.items, key=lambda one: one.place):
+            if kept.final is None and status in FAILED:
+                continue
+            item = kept.final or kept.whole(COMPLETED if status == COMPLETED else INCOMPLETE)
+            found = (named.get((name, item[name])) for name in NAMES if _is_name(item.get(name)))
+            at = next((at for at in found if at in free), None)
+            at = _alike(item, kept.place, free) if at is None else at
+            if at is None:
+                behind.setdefault(last, []).append(item)
+            else:
+                del free[at]
+                last = at
+        return [*behind.get(-1, ()), *(one for at, item in enumerate(told) for one in (item, *behind.get(at, ())))]
+
+
+def _tell(kept: Kept, said: Json, step: str, words: Words | None) -> None:
+    """What an event tells of a text of an item."""
+    part = said.get("part")
+    if words is None:
+        words = OF_PARTS.get(str(part.get("type"))) if isinstance(part, dict) else None
+    if words is None:
+        return
+    text = kept.text_of(said, words)
+    if step in (PART, PART_DONE) and isinstance(part, dict):
+        text.announced = part
+    whole = part.get(words.member) if isinstance(part, dict) else said.get(words.member)
+    if step == DELTA and isinstance(more := said.get("delta"), str):
+        text.pieces.append(more)
+    elif step != DELTA and isinstance(whole, str) and whole:
+        text.pieces = [whole]
+
+
+def _alike(item: Json, place: int, free: Mapping[int, Json]) -> int | None:
+    """Where of the items that a response tells at its end an item stands under another name: the one at its place if
+    that is of its type, but rather one that says the same."""
+    alike = [at for at in (place, *islice(free, LOOKED_AT)) if at in free and free[at].get("type") == item.get("type")]
+    said = _says(item)
+    return next((at for at in alike if _says(free[at]) == said), place if place in alike else None)
+
+
+def _is_name(value: Any) -> bool:
+    return isinstance(value, str) and bool(value)
+
+
+def _says(item: Json) -> list[Any]:
+    """What an item says, whatever it is called."""
+    words = CALLS.get(str(item.get("type")))
+    if words is not None:
+        return [item.get("name"), item.get(words.member)]
+    parts = (
+        part
+        for member, kind in PARTED.get(str(item.get("type")), {}).items()
+        for part in _parts(item.get(member), kind)
+    )
+    return [part.get(words.member) for part in parts if (words := OF_PARTS.get(str(part.get("type")))) is not None]
