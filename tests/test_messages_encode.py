@@ -367,9 +367,10 @@ def test_a_ping_goes_out_while_nothing_comes_and_until_the_end() -> None:
 
 @pytest.mark.parametrize("kind", ErrorKind)
 def test_every_class_of_error_has_a_type_here(kind: ErrorKind) -> None:
+    message = "prompt is too long: boom" if kind is ErrorKind.CONTEXT_LENGTH else "boom"
     assert error_body(StreamError(kind, "boom")) == {
         "type": "error",
-        "error": {"type": TYPES[kind], "message": "boom"},
+        "error": {"type": TYPES[kind], "message": message},
     }
 
 
