@@ -31,6 +31,8 @@ PATHS = {"two calls have the same id": "tool use", "the text that it belongs to 
 """Where a loss is said to be, by its reason; any other is in the text."""
 
 SIZES = (1, 2, 3, 4, 7, 23)
+EVERYWHERE = 80
+"""So long may a text be that is cut in two at every place."""
 
 
 @define
@@ -148,12 +150,14 @@ def scrubbed(*parts: str, options: AnswerOptions = PROMPT, **asked: Any) -> Scru
 
 
 def at_every_cut(whole: str, *, end: Event = END, **asked: Any) -> Scrubbed:
-    """What becomes of a text, which must be the same in one delta, cut in two anywhere, and in pieces of any size.
+    """What becomes of a text, which must be the same in one delta, cut in two, and in pieces of any size.
 
-    Mutation testing, which runs the tests some thousand times, cuts it at some of the places only.
+    A long one is cut in two at every third place only, and where mutation testing runs this some thousand times, at
+    few.
     """
     first = Scrubbed(**asked).give(*said(whole, end=end))
-    stride, sizes = (13, (1, 7)) if settings.get_current_profile_name() == "brief" else (1, SIZES)
+    brief = settings.get_current_profile_name() == "brief"
+    stride, sizes = (13, (1, 7)) if brief else (1 if len(whole) <= EVERYWHERE else 3, SIZES)
     halves: Sequence[list[str]] = [[whole[:at], whole[at:]] for at in range(1, len(whole), stride)]
     for parts in (*halves, *(cuts(whole, size) for size in sizes)):
         other = Scrubbed(**asked).give(*said(*parts, end=end))

@@ -168,7 +168,7 @@ def test_to_look_for_a_closer_costs_no_more_than_the_text(kind: str, size: int, 
         return lambda: [stage.receive([event]) for event in events]
 
     work(1_000)()
-    assert calls_made(work(16_000)) <= 4.5 * calls_made(work(4_000)) + 500
+    assert calls_made(work(8_000)) <= 4.5 * calls_made(work(2_000)) + 500
 
 
 def test_a_key_of_another_body_need_stand_in_no_quotes() -> None:
