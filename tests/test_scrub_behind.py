@@ -1,6 +1,5 @@
 """What stands between a whole body and its closer: it is recorded and never shown, but what speaks of it is prose."""
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -9,7 +8,7 @@ from attrs import evolve
 from stages.scrub.calls import LEFT
 from stages.scrub.families.deepseek import CALL_END, SECTION_END
 from stages.scrub.families.hermes import CLOSERS
-from tests.scrubbing import CALL, HIDING, MARKUP, PROMPT, F, Scrubbed, at_every_cut, calls_made, cuts, said, scrubbed
+from tests.scrubbing import CALL, HIDING, MARKUP, PROMPT, F, Scrubbed, at_every_cut, cuts, said, scrubbed
 
 EARLY = evolve(PROMPT, stream_calls=True)
 BESIDE = ("dropped", LEFT.reason)
@@ -137,38 +136,6 @@ def test_words_are_held_back_only_while_a_closer_may_be_near() -> None:
             held.append(stage.held)
         assert max(held[len(O + CALL) + 4 :]) <= most + len(begun) + 1
         assert scrubbed(whole).content == [F, whole[len(O + CALL) :].lstrip()]
-
-
-SAID = "<tool_call name=f arguments='{}'>"
-LONG = {
-    "words": f"{O}{CALL} a\n",
-    "backticks": f"{O}{CALL} a ` b\n",
-    "closers in backticks": f"{O}{CALL} a `{E}` b\n",
-    "fences": f"{O}{CALL}\n```json\n",
-    "other bodies": f"{O}{CALL} then {OTHER}",
-    "comments": f"{O}{CALL} /* a",
-    "brackets": f"{O}{CALL}]}};",
-    "keys": f"{O}{CALL} {{ a",
-    "tags": f"{SAID} a ",
-    "tags in lines": f"a {SAID} ",
-    "tags in tags": f"<tool_call name=g>{SAID}",
-    "strings": f"{O}{{'a': '}}{E}' ",
-}
-"""What is hostile because a closer may stand behind it."""
-
-
-@pytest.mark.parametrize("blanks", ["", "\n" * 99])
-@pytest.mark.parametrize("size", [4, 1_000_000])
-@pytest.mark.parametrize("kind", LONG)
-def test_to_look_for_a_closer_costs_no_more_than_the_text(kind: str, size: int, blanks: str) -> None:
-    one = LONG[kind] + blanks
-
-    def work(length: int) -> Callable[[], object]:
-        stage, events = Scrubbed().stage(), said(*cuts(one * (length // len(one)), size))
-        return lambda: [stage.receive([event]) for event in events]
-
-    work(1_000)()
-    assert calls_made(work(8_000)) <= 4.5 * calls_made(work(2_000)) + 500
 
 
 def test_a_key_of_another_body_need_stand_in_no_quotes() -> None:
