@@ -152,12 +152,13 @@ def scrubbed(*parts: str, options: AnswerOptions = PROMPT, **asked: Any) -> Scru
 def at_every_cut(whole: str, *, end: Event = END, **asked: Any) -> Scrubbed:
     """What becomes of a text, which must be the same in one delta, cut in two, and in pieces of any size.
 
-    A long one is cut in two at every third place only, and where mutation testing runs this some thousand times, at
-    few.
+    A long one is cut in two at every fifth place only, and in pieces of fewer sizes; where mutation testing runs this
+    some thousand times, at few.
     """
     first = Scrubbed(**asked).give(*said(whole, end=end))
-    brief = settings.get_current_profile_name() == "brief"
-    stride, sizes = (13, (1, 7)) if brief else (1 if len(whole) <= EVERYWHERE else 3, SIZES)
+    stride, sizes = (1, SIZES) if len(whole) <= EVERYWHERE else (5, (1, 3, 23))
+    if settings.get_current_profile_name() == "brief":
+        stride, sizes = 13, (1, 7)
     halves: Sequence[list[str]] = [[whole[:at], whole[at:]] for at in range(1, len(whole), stride)]
     for parts in (*halves, *(cuts(whole, size) for size in sizes)):
         other = Scrubbed(**asked).give(*said(*parts, end=end))
