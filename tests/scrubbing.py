@@ -32,7 +32,9 @@ PATHS = {"two calls have the same id": "tool use", "the text that it belongs to 
 
 SIZES = (1, 2, 3, 4, 7, 23)
 EVERYWHERE = 80
-"""So long may a text be that is cut in two at every place."""
+"""So long is a short text."""
+CUTTING: dict[object, tuple[int, tuple[int, ...]]] = {True: (1, SIZES), False: (5, (1, 3, 23)), "brief": (13, (1, 7))}
+"""At every how many places a text is cut in two, and the sizes of its pieces: of a short one, a long one, or any."""
 
 
 @define
@@ -156,9 +158,8 @@ def at_every_cut(whole: str, *, end: Event = END, **asked: Any) -> Scrubbed:
     some thousand times, at few.
     """
     first = Scrubbed(**asked).give(*said(whole, end=end))
-    stride, sizes = (1, SIZES) if len(whole) <= EVERYWHERE else (5, (1, 3, 23))
-    if settings.get_current_profile_name() == "brief":
-        stride, sizes = 13, (1, 7)
+    brief = settings.get_current_profile_name() == "brief"
+    stride, sizes = CUTTING["brief" if brief else len(whole) <= EVERYWHERE]
     halves: Sequence[list[str]] = [[whole[:at], whole[at:]] for at in range(1, len(whole), stride)]
     for parts in (*halves, *(cuts(whole, size) for size in sizes)):
         other = Scrubbed(**asked).give(*said(*parts, end=end))
