@@ -21,7 +21,7 @@ class Openers:
     prefixes: frozenset[str]
     """What can still become one of them, or a longer one."""
     search: "Callable[..., re.Match[str] | None]"
-    """Finds a character that one begins with, or a run of the marks that make a fence."""
+    """Finds a character that one begins with, or a mark of a code fence."""
 
     def at(self, text: str, at: int) -> list[tuple[str, Family]]:
         """The openers that stand there, each with a family that it may open.
@@ -39,15 +39,15 @@ class Openers:
 def openers(families: tuple[Family, ...], marks: bool = True) -> Openers:
     """The openers of families. `marks`: the marks of code fences and spans are looked for too."""
     tokens = tuple(token for family in families for token in family.openers)
-    first = "".join(sorted({token[0] for token in tokens}))
-    runs = "".join(f"|{mark}+" for mark in FENCES) if marks else ""
+    first = {token[0] for token in tokens}
+    sought = "".join(sorted(first.union(FENCES) if first and marks else first))
     return Openers(
         families=families,
         tokens=frozenset(tokens),
         lengths=tuple(sorted({len(token) for token in tokens})),
         longest=longest(tokens),
         prefixes=prefixes(tokens) - {""},
-        search=re.compile(f"[{re.escape(first)}]{runs}" if first else "(?!)").search,
+        search=re.compile(f"[{re.escape(sought)}]" if sought else "(?!)").search,
     )
 
 

@@ -240,8 +240,8 @@ class Scanner:
                 return True
             code.passed(text[at:begin])
             if text[begin] in FENCES and not self._closers:
-                code.marks(found.group())
-                at = found.end()
+                code.marks(text[begin])
+                at = begin + 1
                 continue
             code.settle(text[begin])
             if not code.inside or self._closers:
