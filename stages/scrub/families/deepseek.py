@@ -17,7 +17,6 @@ from stages.scrub.grammar import (
     Found,
     Lost,
     Place,
-    Plain,
     Refused,
     Source,
     Unfinished,
@@ -33,6 +32,8 @@ from stages.scrub.grammar import (
 )
 from stages.scrub.json_body import Behind, Body, begins, body, end
 from stages.scrub.mend import QUOTES
+from stages.scrub.outside import Outside
+from stages.scrub.several import bodies
 from stages.scrub.strings import name_of
 
 
@@ -146,28 +147,9 @@ def _below(source: Source, place: Place, name: str) -> Generator[Found | None, N
 
 
 def _said(source: Source, place: Place, around: Fence | None) -> Generator[Found | None, None, None]:
-    """Take JSON bodies that say their calls themselves, and what closes them.
-
-    Another body that makes no call, or that words stand before, is one only if the closer comes behind it; else it is
-    the reader's, with those.
-    """
-    depth, before, another = place.limits.json_depth, Behind(), False
-    while True:
-        between = [*beside(before)]
-        early = Beginning(place) if place.early and not between else None
-        read = yield from body(source, CLOSERS, depth, early, openings=place.openings)
-        calls = framed([*calls_in(read, depth, freeform=place.freeform)], around)
-        opened = early is not None and early.opened
-        doubtful = another and not opened and (before.apart or all(isinstance(call, Lost) for call in calls))
-        if not doubtful:
-            yield from (*between, *calls)
-        behind = yield from end(source, CLOSERS, place.openings, several=True, around=around)
-        if doubtful:
-            yield from (*between, *calls) if behind.token else (Plain(),)
-        if behind.token != "{":
-            yield from _closed(source, behind)
-            return
-        around, before, another = behind.around, behind, True
+    """Take JSON bodies that say their calls themselves, and what closes them."""
+    behind = yield from bodies(source, place, CLOSERS, Outside(), around)
+    yield from _closed(source, behind)
 
 
 def _closed(source: Source, behind: Behind) -> Iterator[Lost]:

@@ -5,19 +5,16 @@ from collections.abc import Generator
 
 from attrs import evolve
 
-from stages.scrub.calls import LEFT, beside, calls_in, framed, free_call
+from stages.scrub.calls import LEFT, beside, free_call
 from stages.scrub.code import FENCES
-from stages.scrub.early import Beginning
 from stages.scrub.ends import Ends
-from stages.scrub.fence import Fence, fence, unfenced
+from stages.scrub.fence import fence, unfenced
 from stages.scrub.grammar import (
     BLANKS,
     Call,
     Family,
     Found,
-    Lost,
     Place,
-    Plain,
     Refused,
     Source,
     Unfinished,
@@ -27,8 +24,9 @@ from stages.scrub.grammar import (
     skip,
     stray,
 )
-from stages.scrub.json_body import Behind, begins, body, end
+from stages.scrub.json_body import begins
 from stages.scrub.outside import Outside
+from stages.scrub.several import bodies
 from stages.scrub.tag import tag
 
 NAMES = ("tool_call", "toolcall", "tool-call", "TOOL_CALL")
@@ -77,7 +75,7 @@ def _hermes(source: Source, place: Place) -> Generator[Found | None, None, None]
             raise Refused
     if not char or not (yield from begins(source)):
         raise Refused
-    yield from _bodies(source, place, outside, around)
+    yield from beside((yield from bodies(source, place, CLOSERS, outside, around)))
 
 
 def _holds(source: Source) -> Generator[None, None, bool]:
@@ -153,34 +151,6 @@ def _raw(source: Source, place: Place, outside: Outside) -> Generator[Found | No
         raise Refused
     call = free_call(outside.name, unfenced(text), place.limits.json_depth, place.freeform)
     yield evolve(call, left=outside.left) if isinstance(call, Call) else call
-
-
-def _bodies(
-    source: Source, place: Place, outside: Outside, around: Fence | None
-) -> Generator[Found | None, None, None]:
-    """The calls of the body that begins here, and of those behind it, the closer included.
-
-    Another body that makes no call, or that words stand before, is one only if the closer comes behind it; else it is
-    the reader's, with those. `outside` is the first one's.
-    """
-    depth, name, before, another = place.limits.json_depth, outside.name, Behind(), False
-    while True:
-        between = [*beside(before)]
-        early = Beginning(place, name) if place.early and not (outside.given or between) else None
-        read = yield from body(source, CLOSERS, depth, early, openings=place.openings)
-        calls = [*calls_in(read, depth, name, tools=place.tools, freeform=place.freeform)]
-        calls = framed(outside.beside(calls, depth, place.freeform), around)
-        opened = early is not None and early.opened
-        doubtful = another and not opened and (before.apart or all(isinstance(call, Lost) for call in calls))
-        if not doubtful:
-            yield from (*between, *calls)
-        behind = yield from end(source, CLOSERS, place.openings, several=True, around=around)
-        if doubtful:
-            yield from (*between, *calls) if behind.token else (Plain(),)
-        if behind.token != "{":
-            yield from beside(behind)
-            return
-        outside, around, before, another = Outside(), behind.around, behind, True
 
 
 FAMILIES = (
