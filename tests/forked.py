@@ -1,13 +1,15 @@
 """A pytest plugin for `make mutants`: the tests are collected once, and each mutant is a fork that runs its tests.
 
 mutmut collects them anew for each mutant, which takes longer than they do. This runs in mutmut's copy of the tree, with
-what mutmut found out: which tests call a function, and how long each takes; the quickest come first.
+what mutmut found out: which tests call a function, and how long each takes. Those that killed most come first, and then
+the quickest.
 """
 
 import gc
 import json
 import os
 import resource
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -59,6 +61,8 @@ class _Trials:
     seconds: Mapping[str, float]
     """How long each test took."""
     _items: dict[str, pytest.Item] = field(init=False)
+    _killed: defaultdict[str, Counter[str]] = field(init=False, factory=lambda: defaultdict(Counter))
+    """How many mutants of a function, or of a module, a test killed."""
 
     @_items.default
     def _by_name(self) -> dict[str, pytest.Item]:
@@ -66,30 +70,44 @@ class _Trials:
 
     def run(self, names: Sequence[str]) -> Iterator[tuple[str, str]]:
         """Each mutant, and what became of it, in the order in which that was known."""
-        waiting, running = [*reversed(names)], dict[int, str]()
+        waiting, running = [*reversed(names)], dict[int, tuple[str, int]]()
         while waiting or running:
             while waiting and len(running) < AT_ONCE:
                 name = waiting.pop()
                 items = self._of(name)
                 if not items:
                     yield name, UNTESTED
-                elif pid := os.fork():
-                    running[pid] = name
+                    continue
+                killer, said = os.pipe()
+                if pid := os.fork():
+                    os.close(said)
+                    running[pid] = name, killer
                 else:
-                    self._try(name, items)
+                    self._try(name, items, said)
             if running:
                 pid, status = os.wait()
-                yield running.pop(pid), KILLED if status else SURVIVED
+                name, killer = running.pop(pid)
+                with os.fdopen(killer, encoding="utf-8") as told:
+                    self._learn(name, told.read())
+                yield name, KILLED if status else SURVIVED
+
+    def _learn(self, name: str, killer: str) -> None:
+        """A test killed a mutant, or none did."""
+        if killer:
+            for place in _places(name):
+                self._killed[place][killer] += 1
 
     def _of(self, name: str) -> Sequence[pytest.Item]:
-        """The tests that a mutant concerns, the quickest first; all, if it is none."""
+        """The tests that a mutant concerns, in the order in which they are tried; all, if it is none."""
         if name == NONE:
             return [*self._items.values()]
-        tests = self.tests.get(name.rpartition("__mutmut_")[0], ())
-        return [self._items[test] for test in sorted(tests, key=self.seconds.__getitem__) if test in self._items]
+        by_function, by_module = (self._killed[place] for place in _places(name))
+        tests = self.tests.get(_places(name)[0], ())
+        first = sorted(tests, key=lambda test: (-by_function[test], -by_module[test], self.seconds[test]))
+        return [self._items[test] for test in first if test in self._items]
 
-    def _try(self, name: str, items: Sequence[pytest.Item]) -> NoReturn:
-        """In a fork: run the tests up to the first that fails. The process ends with 1 if one does."""
+    def _try(self, name: str, items: Sequence[pytest.Item], said: int) -> NoReturn:
+        """In a fork: run the tests up to the first that fails, and say which. The process ends with 1 if one does."""
         with suppress(BaseException):
             silent = os.open(os.devnull, os.O_WRONLY)
             os.dup2(silent, 1)
@@ -99,6 +117,13 @@ class _Trials:
             for item, following in zip(items, [*items[1:], None], strict=True):
                 item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
                 if self.session.testsfailed:
+                    os.write(said, item.nodeid.encode())
                     os._exit(1)
             os._exit(0)
         os._exit(1)
+
+
+def _places(name: str) -> tuple[str, str]:
+    """The function that a mutant is of, as mutmut has it, and the module."""
+    function = name.rpartition("__mutmut_")[0]
+    return function, function.rpartition(".")[0]

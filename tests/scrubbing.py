@@ -33,7 +33,7 @@ PATHS = {"two calls have the same id": "tool use", "the text that it belongs to 
 SIZES = (1, 2, 3, 4, 7, 23)
 EVERYWHERE = 80
 """So long is a short text."""
-CUTTING: dict[object, tuple[int, tuple[int, ...]]] = {True: (1, SIZES), False: (5, (1, 3, 23)), "brief": (13, (1, 7))}
+CUTTING: dict[object, tuple[int, tuple[int, ...]]] = {True: (1, SIZES), False: (5, (1, 3, 23)), "brief": (999, (1,))}
 """At every how many places a text is cut in two, and the sizes of its pieces: of a short one, a long one, or any."""
 
 
