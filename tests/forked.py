@@ -7,12 +7,14 @@ the quickest.
 
 import gc
 import json
+import math
 import os
 import resource
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
+from time import process_time
 from types import ModuleType
 from typing import NoReturn
 
@@ -30,6 +32,7 @@ NONE = ""
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--mutants", type=Path, help="a file of mutmut's names, one a line")
     parser.addoption("--results", type=Path, help="a file for `name<tab>what became of it`")
+    parser.addoption("--work", type=float, default=math.inf, help="so many seconds of tests a mutant; then it survived")
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -38,7 +41,8 @@ def pytest_runtestloop(session: pytest.Session) -> bool:
     from mutmut.mutation import trampoline
 
     stats = json.loads(Path("mutmut-stats.json").read_text(encoding="utf-8"))
-    trials = _Trials(session, trampoline, stats["tests_by_mangled_function_name"], stats["duration_by_test"])
+    most = session.config.getoption("work")
+    trials = _Trials(session, trampoline, stats["tests_by_mangled_function_name"], stats["duration_by_test"], most)
     names = session.config.getoption("mutants").read_text(encoding="utf-8").split()
     if [*trials.run([NONE])] != [(NONE, SURVIVED)]:
         raise pytest.UsageError("a test fails without a mutant")
@@ -60,6 +64,8 @@ class _Trials:
     """The tests that call a function, by mutmut's name for that."""
     seconds: Mapping[str, float]
     """How long each test took."""
+    most: float
+    """So many seconds of tests a mutant is tried with."""
     _items: dict[str, pytest.Item] = field(init=False)
     _killed: defaultdict[str, Counter[str]] = field(init=False, factory=lambda: defaultdict(Counter))
     """How many mutants of a function, or of a module, a test killed."""
@@ -114,11 +120,14 @@ class _Trials:
             os.dup2(silent, 2)
             resource.setrlimit(resource.RLIMIT_CPU, (SECONDS, SECONDS))
             self.trampoline.get_mutant_under_test = lambda: name  # type: ignore[attr-defined]
+            begin = process_time()
             for item, following in zip(items, [*items[1:], None], strict=True):
                 item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
                 if self.session.testsfailed:
                     os.write(said, item.nodeid.encode())
                     os._exit(1)
+                if process_time() - begin > self.most:
+                    break
             os._exit(0)
         os._exit(1)
 

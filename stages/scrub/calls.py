@@ -27,7 +27,8 @@ NO_BODY = Lost("the markup of a call is empty")
 BROKEN = Lost("a call broke off where other markup begins")
 LEFT = Lost("what stands beside the name and the arguments of a call")
 MENDED = Lost("the JSON of a call", "mended")
-
+_NULL = Value(None, "null")
+"""The arguments of a call that gives none."""
 _ENDS = ("}", "]", '"', "'")
 """What a member ends with that is surely whole."""
 
@@ -50,7 +51,7 @@ def calls_in(
         elif tool and not _says_call(found, tool, tools):
             yield call_of(tool, body, depth, freeform=freeform) if len(bodies) == 1 else NO_ARGUMENTS
         else:
-            yield _call(found, depth, freeform, cut=body.cut and body.text.lstrip().startswith("{"), text=body.text)
+            yield _call(found, depth, freeform, body)
 
 
 def _says_call(found: Mapping[str, Value], tool: str, tools: Tools) -> bool:
@@ -124,13 +125,9 @@ def _freed(call: Call) -> Call:
     return evolve(call, arguments=_text({"input": said}), left=True)
 
 
-def _call(
-    found: Mapping[str, Value], depth: int, freeform: Collection[str], *, cut: bool = False, text: str = ""
-) -> Call | Lost:
-    """The call that an object says, itself or in its member `function`, beside which its arguments may stand.
-
-    `cut`: other markup begins where the object, which is the `text`, should end.
-    """
+def _call(found: Mapping[str, Value], depth: int, freeform: Collection[str], body: Body) -> Call | Lost:
+    """The call that an object of a body says, itself or in its member `function`, beside which its arguments may
+    stand."""
     wrapped = found.get("function")
     beside = any(value.repeated for value in found.values())
     if wrapped is not None and isinstance(wrapped.value, dict):
@@ -145,13 +142,18 @@ def _call(
     said = found.get("name")
     if said is None or not isinstance(said.value, str) or not (name := name_of(said.value)):
         return NO_NAME
-    key = next((key for key in ARGUMENTS if key in found), "")
-    given = found.get(key)
+    key = next((key for key in ARGUMENTS if key in found), None)
+    given = _NULL if key is None else found[key]
     left = beside or bool(found.keys() - BESIDE - {key})
-    if cut and (given is None or given.value is None or not text.rstrip().endswith(_ENDS)):
+    if _broke_off(body) and (given.value is None or not body.text.rstrip().endswith(_ENDS)):
         return BROKEN
-    call = _given(name, Value(None, "null") if given is None else given, depth, freeform)
+    call = _given(name, given, depth, freeform)
     return evolve(call, mended=said.mended or call.mended, left=left or call.left) if isinstance(call, Call) else call
+
+
+def _broke_off(body: Body) -> bool:
+    """Other markup begins where the object that is the body should end."""
+    return body.cut and body.text.lstrip().startswith("{")
 
 
 def given_call(name: str, text: str, depth: int, freeform: Collection[str]) -> Call | Lost:
