@@ -68,7 +68,7 @@ class _Trials:
     """So many seconds of tests a mutant is tried with."""
     _items: dict[str, pytest.Item] = field(init=False)
     _killed: defaultdict[str, Counter[str]] = field(init=False, factory=lambda: defaultdict(Counter))
-    """How many mutants of a function, or of a module, a test killed."""
+    """How many mutants of a function, of a module, or of all, a test killed."""
 
     @_items.default
     def _by_name(self) -> dict[str, pytest.Item]:
@@ -107,9 +107,9 @@ class _Trials:
         """The tests that a mutant concerns, in the order in which they are tried; all, if it is none."""
         if name == NONE:
             return [*self._items.values()]
-        by_function, by_module = (self._killed[place] for place in _places(name))
+        killed = [self._killed[place] for place in _places(name)]
         tests = self.tests.get(_places(name)[0], ())
-        first = sorted(tests, key=lambda test: (-by_function[test], -by_module[test], self.seconds[test]))
+        first = sorted(tests, key=lambda test: (*(-kills[test] for kills in killed), self.seconds[test]))
         return [self._items[test] for test in first if test in self._items]
 
     def _try(self, name: str, items: Sequence[pytest.Item], said: int) -> NoReturn:
@@ -132,7 +132,7 @@ class _Trials:
         os._exit(1)
 
 
-def _places(name: str) -> tuple[str, str]:
-    """The function that a mutant is of, as mutmut has it, and the module."""
+def _places(name: str) -> tuple[str, str, str]:
+    """The function that a mutant is of, as mutmut has it, the module, and all that there is."""
     function = name.rpartition("__mutmut_")[0]
-    return function, function.rpartition(".")[0]
+    return function, function.rpartition(".")[0], ""

@@ -152,6 +152,13 @@ def test_what_may_be_mended_waits_for_what_follows() -> None:
     ]
 
 
+@pytest.mark.parametrize("at", range(1, 12))
+def test_an_escape_that_is_cut_goes_on_when_it_is_whole(at: int) -> None:
+    pair = r"\ud83d\ude00"
+    parts = (f'{OPEN}"arguments": {{"x": "a{pair[:at]}', f"{pair[at:]}b", '"}}</tool_call>')
+    assert steps(*parts) == [[["f"], '{"x": "a'], [f"{pair}b"], ['"}', True]]
+
+
 @pytest.mark.parametrize("body", ['"parameters": {"x": 1}}', '"arguments": "{\\"x\\": 1}"}'])
 def test_arguments_that_are_said_otherwise_follow_when_the_body_is_whole(body: str) -> None:
     assert steps(OPEN + body[:-1], body[-1]) == [[["f"]], ['{"x": 1}', True]]

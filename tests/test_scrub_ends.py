@@ -11,7 +11,7 @@ from stages.scrub.ends import Ended, Ends, adrift
 from stages.scrub.fence import FAR, Fence
 from stages.scrub.grammar import Openings, Source, Unfinished, until
 from stages.scrub.json_body import NOTHING
-from tests.scrubbing import F, at_every_cut, at_every_size
+from tests.scrubbing import CALL, F, at_every_cut, at_every_size
 
 ENDS = Ends(("</x>", "</xy>"), NOTHING)
 FENCE = Fence("```")
@@ -64,9 +64,9 @@ def test_words_end_with_what_closes_them(text: str, given: Any, left: str) -> No
 def test_words_end_where_other_markup_begins_and_that_is_not_taken() -> None:
 
     def step(source: Source) -> Any:
-        return (yield from MARKUP_BEGINS.until(source))[1]
+        return (yield from MARKUP_BEGINS.until(source))
 
-    assert at_every_size(step, "a<o b<o!c</x>") == ("", "<o!c</x>")
+    assert at_every_size(step, "a<o b<o!c</x>") == (("", ""), "<o!c</x>")
 
 
 def test_a_token_that_another_begins_with_is_taken_before_the_end() -> None:
@@ -165,3 +165,15 @@ def test_another_call_stands_behind_a_body_whose_string_never_ends() -> None:
     call = '<tool_call>{"name": "f", "arguments": {"x": 1}}</tool_call>'
     out = at_every_cut(f"<tool_call>{{'name': 'f', 'arguments': {{'x': 'a {INNER} b}}}}</tool_call>{call}")
     assert out.content == [F]
+
+
+def test_an_object_among_the_words_in_the_tag_of_a_whole_call_is_no_other_call() -> None:
+    out = at_every_cut('<tool_call name="f" arguments=\'{"x": 1}\'>see {"name": "g"}</tool_call>b')
+    assert out.content == [F, "b"]
+    assert out.lost == [("dropped", "what stands beside the name and the arguments of a call")]
+
+
+@pytest.mark.parametrize(("ticks", "near"), [(20, True), (64, False), (70, False)])
+def test_a_closer_behind_many_marks_is_not_near(ticks: int, near: bool) -> None:
+    words = f"a {'`' * ticks}</tool_call>b"
+    assert at_every_cut(f"<tool_call>{CALL}{words}").content == [F, "b" if near else words]

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Generator
+from contextlib import suppress
 from enum import Enum, auto
 from functools import cache
 from typing import TypeVar
@@ -21,7 +22,8 @@ _TICKS = re.compile("`*")
 _NAMES = ('"name"', '"function"')
 """What a body begins with that says its call."""
 _UNTICKED = re.compile("[^\n`]*")
-
+_MET = {False: "\n`", True: "\n`{"}
+"""What else is met on the way to a closer; where other calls may stand there, they are too."""
 
 BRACKETS = {"{": 1, "[": 1, "}": -1, "]": -1}
 """What a bracket adds to how many are open."""
@@ -68,7 +70,7 @@ class Ends:
         return Ended.CUT if token and (yield from self.openings.here(source)) else None
 
     def until(self, source: Source, *closings: str) -> Generator[None, None, tuple[str, str]]:
-        """Take the text up to a closing or a closer, and that; what stands between, and which it was: nothing, where
+        """Take the text up to a closing or a closer, and that; what stands between, and which it was: neither, where
         other markup begins. Raises `Unfinished` if none comes."""
         parts: list[str] = []
         while True:
@@ -78,29 +80,26 @@ class Ends:
                 return "".join(parts), token
             source.at -= len(token)
             if (yield from self.openings.here(source)):
-                return "".join(parts), ""
+                return "", ""
             source.at += len(token)
             parts.append(token)
 
-    def words(self, source: Source, *, several: bool = False) -> Generator[None, None, str]:
+    def words(self, source: Source, *, several: bool) -> Generator[None, None, str]:
         """Take what stands before a closer, and that; which it was. Nothing is taken if none is near, or if an opener
         stands before it. In code it is none. If there may be `several`, `{` is where another call begins: not taken.
         """
         source.mark()
-        try:
-            token = yield from self._near(source, several=several)
-        except Refused:
-            token = ""
-        if token:
-            source.taken()
-        else:
-            source.back()
-        return token
+        with suppress(Refused):
+            if token := (yield from self._near(source, several=several)):
+                source.taken()
+                return token
+        source.back()
+        return ""
 
     def _near(self, source: Source, *, several: bool) -> Generator[None, None, str]:
         """As `words`; something may have been taken where nothing is found."""
         code, seen = _Quoted(source), 0
-        search = marks_of(self.firsts, "\n`{" if several else "\n`").search
+        search = marks_of(self.firsts, _MET[several]).search
         while seen <= NEAR:
             found = search(source.text, source.at)
             end = found.start() if found else len(source.text)

@@ -97,7 +97,7 @@ def _alone(source: Source, place: Place, outside: Outside) -> Generator[Found | 
     """The call that a tag says, where no body stands in it: what else does is taken up to the closer, if that is near,
     and else is the reader's. Raises `Refused` where a line only speaks of it."""
     ends = Ends(CLOSERS, place.openings)
-    said = bool((yield from ends.words(source)))
+    said = bool((yield from ends.words(source, several=False)))
     calls = [*outside.alone(place.limits.json_depth, place.freeform)]
     if not said and not isinstance(calls[0], Call):
         raise Refused
