@@ -1,8 +1,9 @@
 """A pytest plugin for `make mutants`: the tests are collected once, and each mutant is a fork that runs its tests.
 
-mutmut collects them anew for each mutant, which takes longer than they do. This runs in mutmut's copy of the tree, with
-what mutmut found out: which tests call a function, and how long each takes. Those that killed most come first, and then
-the quickest.
+mutmut collects them anew for each mutant, and asks at each call of a function which mutant is on trial; both take
+longer than the tests do. Here a function is given the code of its mutant in the fork. This runs in mutmut's copy of the
+tree, with what mutmut found out: which tests call a function, and how long each takes. Those that killed most come
+first, and then the quickest.
 """
 
 import gc
@@ -11,12 +12,12 @@ import math
 import os
 import resource
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from time import process_time
-from types import ModuleType
-from typing import NoReturn
+from types import FunctionType
+from typing import NoReturn, TypeVar
 
 import pytest
 from attrs import define, field
@@ -24,9 +25,14 @@ from attrs import define, field
 AT_ONCE = 2
 SECONDS = 300
 """So much work ends a fork that `tests.conftest` did not."""
-KILLED, SURVIVED, UNTESTED = "killed", "survived", "no tests"
+KILLED, SURVIVED, UNTESTED, UNMADE = "killed", "survived", "no tests", "could not be made"
+_BECAME = {0: SURVIVED, 1: KILLED, 2: UNMADE}
 NONE = ""
 """No mutant: all tests must pass."""
+
+Made = TypeVar("Made", bound=FunctionType)
+_FUNCTIONS: list[tuple[FunctionType, Mapping[str, Callable[..., object]]]] = []
+"""The functions that have mutants, with these by their names."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -35,14 +41,43 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--work", type=float, default=math.inf, help="so many seconds of tests a mutant; then it survived")
 
 
+def pytest_configure() -> None:
+    """Before anything is imported that mutmut has changed."""
+    from mutmut.mutation import trampoline
+
+    trampoline.wrap_in_trampoline = _kept
+
+
+def _kept(mutants: Mapping[str, Callable[..., object]], is_classmethod: bool = False) -> "Callable[[Made], Made]":
+    """In place of mutmut's decorator: it leaves a function as it is, and keeps it with its mutants."""
+
+    def keep(function: Made) -> Made:
+        _FUNCTIONS.append((function, mutants))
+        return function
+
+    return keep
+
+
+def _break(mutant: str) -> None:
+    """Give a function the code of its mutant. Raises `LookupError` if there is none, `ValueError` if it has none of the
+    same form."""
+    module, _, name = mutant.rpartition(".")
+    function, made = next(
+        (function, mutants[name])
+        for function, mutants in _FUNCTIONS
+        if name in mutants and function.__module__ == module
+    )
+    other = getattr(made, "__func__", made)
+    function.__code__, function.__defaults__ = other.__code__, other.__defaults__
+    function.__kwdefaults__ = other.__kwdefaults__
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtestloop(session: pytest.Session) -> bool:
     """Try the mutants in place of running the tests. Raises `UsageError` if a test fails without any."""
-    from mutmut.mutation import trampoline
-
     stats = json.loads(Path("mutmut-stats.json").read_text(encoding="utf-8"))
     most = session.config.getoption("work")
-    trials = _Trials(session, trampoline, stats["tests_by_mangled_function_name"], stats["duration_by_test"], most)
+    trials = _Trials(session, stats["tests_by_mangled_function_name"], stats["duration_by_test"], most)
     names = session.config.getoption("mutants").read_text(encoding="utf-8").split()
     if [*trials.run([NONE])] != [(NONE, SURVIVED)]:
         raise pytest.UsageError("a test fails without a mutant")
@@ -58,8 +93,6 @@ class _Trials:
     """Mutants that are tried in forks of this process."""
 
     session: pytest.Session
-    trampoline: ModuleType
-    """It asks which mutant is on trial, whenever a mutated function is called."""
     tests: Mapping[str, Sequence[str]]
     """The tests that call a function, by mutmut's name for that."""
     seconds: Mapping[str, float]
@@ -95,7 +128,7 @@ class _Trials:
                 name, killer = running.pop(pid)
                 with os.fdopen(killer, encoding="utf-8") as told:
                     self._learn(name, told.read())
-                yield name, KILLED if status else SURVIVED
+                yield name, _BECAME.get(os.waitstatus_to_exitcode(status), KILLED)
 
     def _learn(self, name: str, killer: str) -> None:
         """A test killed a mutant, or none did."""
@@ -113,13 +146,18 @@ class _Trials:
         return [self._items[test] for test in first if test in self._items]
 
     def _try(self, name: str, items: Sequence[pytest.Item], said: int) -> NoReturn:
-        """In a fork: run the tests up to the first that fails, and say which. The process ends with 1 if one does."""
+        """In a fork: run the tests up to the first that fails, and say which. The process ends with 1 if one does, with
+        2 if there is no such mutant."""
+        try:
+            if name != NONE:
+                _break(name)
+        except (LookupError, ValueError, StopIteration):
+            os._exit(2)
         with suppress(BaseException):
             silent = os.open(os.devnull, os.O_WRONLY)
             os.dup2(silent, 1)
             os.dup2(silent, 2)
             resource.setrlimit(resource.RLIMIT_CPU, (SECONDS, SECONDS))
-            self.trampoline.get_mutant_under_test = lambda: name  # type: ignore[attr-defined]
             begin = process_time()
             for item, following in zip(items, [*items[1:], None], strict=True):
                 item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)

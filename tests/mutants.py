@@ -26,6 +26,9 @@ COPY = ROOT / "mutants"
 FEW = "pipeline.arguments.*__mutmut_1"
 """Mutants that mutmut is to try itself: it tries one at least, when all that this needs of it is done."""
 
+QUICK = ("-p", "tests.forked", "--assert=plain", "--tb=native")
+"""Nobody reads why a test fails; pytest's own account of it takes seconds, as mutmut's files are long."""
+
 _LISTED = re.compile(
     r"^`(?P<place>[^`]+)`\n\n```diff\n(?P<diff>.*?)\n```\n\n(?P<reason>\S.*?)(?=\n\n|\s*\Z)", re.M | re.S
 )
@@ -65,7 +68,7 @@ def survivors(names: Sequence[str]) -> Iterator[Change]:
     asked.write_text("\n".join(names), encoding="utf-8")
     set_up = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["mutmut"]
     arguments = (*set_up["pytest_add_cli_args"], *set_up["pytest_add_cli_args_test_selection"])
-    command = (sys.executable, "-m", "pytest", "-p", "tests.forked", f"--mutants={asked}", f"--results={told}")
+    command = (sys.executable, "-m", "pytest", *QUICK, f"--mutants={asked}", f"--results={told}")
     environment = {**os.environ, "MUTANT_UNDER_TEST": ""}
     done = subprocess.run((*command, *arguments), cwd=COPY, env=environment, capture_output=True, text=True)
     if not told.exists() or len(results := told.read_text(encoding="utf-8").splitlines()) != len(names):
