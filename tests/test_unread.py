@@ -35,10 +35,23 @@ def test_what_says_something_and_is_not_read_is_recorded() -> None:
 def test_a_member_that_was_recorded_is_known_and_one_that_said_nothing_yet_is_not() -> None:
     unread = Unread("Stage", Ledger())
     unread.note({"a": 1, "b": None}, frozenset({"c"}))
-    assert unread.known(frozenset()) == {"a", "c"}
+    assert unread.known(frozenset({"c"})) == {"a", "c"}
     assert unread.known(frozenset({"d"}), "usage.") == {"d"}
     unread.note({"b": 2, "e": 3}, frozenset({"c"}), apart={"e"})
     assert paths(unread.ledger) == ["a", "b"]
+
+
+def test_what_is_read_of_one_kind_of_object_is_not_of_another_that_stands_at_the_same_place() -> None:
+    ledger = Ledger()
+    unread, message, call = Unread("Stage", ledger), frozenset({"content"}), frozenset({"name"})
+    for _ in range(2):
+        unread.note({"content": "x", "odd": 1}, message, "output[].")
+        unread.note({"name": "f"}, call, "output[].")
+    assert [entry.path for entry in ledger] == ["output[].odd"]
+    unread.note({"name": "f", "content": "x", "odd": 1}, call, "output[].")
+    unread.note({"name": "f", "content": "x"}, message, "output[].")
+    assert [entry.path for entry in ledger] == ["output[].content", "output[].name", "output[].odd"]
+    assert unread.known(message, "output[].") == {"content", "odd", "name"}
 
 
 @pytest.mark.parametrize("odd", [None, 7, "x", [1], True])
