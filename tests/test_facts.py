@@ -316,6 +316,18 @@ def test_a_request_that_goes_up_a_part_of_the_way_is_told_so(monkeypatch: pytest
             },
             {"late"},
         ),
+        (
+            "messages",
+            {
+                "tools": [
+                    {"type": "bash_20250124", "name": "bash"},
+                    {"type": "text_editor_20250728", "name": "edit"},
+                    {"type": "memory_20250818", "name": "memory"},
+                    {"type": "web_search_20250305", "name": "web_search"},
+                ]
+            },
+            {"bash", "edit", "memory"},
+        ),
     ],
 )
 def test_the_tools_that_a_model_may_call_are_told_of_every_upstream(
