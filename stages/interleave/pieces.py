@@ -39,7 +39,7 @@ NAMES: dict[type[Block] | type[Event], str] = {
 """What the ledger calls what could not be written."""
 
 SAID = frozenset({TextDelta, RefusalDelta, ReasoningDelta})
-"""What a block may be split between."""
+"""What a block that may be split is made of, and nearly all of a stream."""
 
 
 class Phase(Enum):
