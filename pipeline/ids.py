@@ -27,7 +27,7 @@ class CallIds:
 
     @_taken.default
     def _of_earlier(self) -> dict[str, int]:
-        return dict.fromkeys(self.earlier, 1)
+        return dict.fromkeys(iter(self.earlier), 1)  # of a set, it would be made large at once
 
     def unique(self, wanted: str) -> str:
         """The id, or one with a suffix if it is taken, or a minted one if there is none."""

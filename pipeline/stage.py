@@ -146,6 +146,10 @@ class Joint:
     def ended(self) -> bool:
         return self._done or any(stage.ended for stage in self.stages)
 
+    def _place(self, stage: Any) -> int:
+        """Which of the stages this one is: asked when it has failed, so that nobody counts while all is well."""
+        return next(at for at, one in enumerate(self.stages) if one is stage)
+
     def _failing(self, at: int, error: PipelineError) -> Steps[Sequence[Any]]:
         """The end, because stage `at` has raised `error`."""
         self._done = True
@@ -212,15 +216,14 @@ class Chain(Joint, Stage[Any, Any]):  # type: ignore[override]  # `held` and `en
     def receive(self, items: Sequence[Any]) -> Sequence[Any]:
         if self._done:
             return ()
-        at = 0
+        stage: Any = None
         try:
             for stage in self.stages:
                 items = stage.receive(items)
                 if not items:
                     return ()
-                at += 1
         except PipelineError as error:
-            return run(self._failing(at, error))
+            return run(self._failing(self._place(stage), error))
         return items
 
     def receive_eof(self, cause: StreamError | None = None) -> Sequence[Any]:

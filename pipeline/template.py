@@ -25,17 +25,17 @@ class Template:
 
     _head: bytes = field(init=False, default=b"")
     _tail: bytes = field(init=False, default=b"")
-    _end: int = field(init=False, default=0)
-    """Where the tail begins, from the end."""
+    _around: int = field(init=False, default=-1)
+    """So many bytes are both; -1: nothing was learnt."""
     _fruitless: int = field(init=False, default=0)
 
     def text(self, data: bytes) -> str:
         """The string of a frame like the one that was learnt; empty if it is another frame, or says nothing."""
-        head = self._head
-        if not head or not data.startswith(head) or not data.endswith(self._tail):
+        string = data.removeprefix(self._head).removesuffix(self._tail)
+        if len(data) - len(string) != self._around:
             return ""
         try:
-            text = orjson.loads(data[len(head) : self._end])
+            text = orjson.loads(string)
         except orjson.JSONDecodeError:
             return ""
         if type(text) is not str:
@@ -55,9 +55,10 @@ class Template:
                 return False
         except orjson.JSONDecodeError:
             return False
-        self._head, self._tail, self._end = head, tail, -len(tail)
+        self._head, self._tail, self._around = head, tail, len(head) + len(tail)
         return True
 
     def forget(self) -> None:
         """What was learnt holds no longer."""
         self._head = self._tail = b""
+        self._around = -1

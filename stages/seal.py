@@ -45,7 +45,7 @@ class Sealer(Stage[Event, Event]):
     def receive(self, items: Sequence[Event]) -> Sequence[Event]:
         for event in items:
             if type(event) in CHANGING:
-                return [sealed for event in items if (sealed := self._sealed(event)) is not None]
+                return self._all_sealed(items)
         for event in items:
             if type(event) is ReasoningDelta:
                 self._note(event)
@@ -54,6 +54,10 @@ class Sealer(Stage[Event, Event]):
     def receive_eof(self, cause: StreamError | None = None) -> Sequence[Event]:
         self.ended = True
         return () if cause is None else (cause,)
+
+    def _all_sealed(self, items: Sequence[Event]) -> Sequence[Event]:
+        """The events as they go on. (Apart from `receive`, whose every call would pay for what this closes over.)"""
+        return [sealed for event in items if (sealed := self._sealed(event)) is not None]
 
     def _sealed(self, event: Event) -> Event | None:
         """The event as it goes on, if it does."""

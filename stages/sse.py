@@ -80,11 +80,12 @@ class SSEDecoder(Stage[bytes, Frame]):
             data = self._with_lf(data)
             if not data:
                 return ()
-        block, end = self._block, len(data) - 2
-        alone = data.find(b"\n") == end and data[-1] == LF and data.startswith(b"data: ")
-        if alone and 6 < end <= self._bound and not block and not self._junk:  # one event, as nearly all slow reads are
-            self._made += 1
-            return [Frame(data[6:end])]
+        block = self._block
+        if not block and not self._junk:  # one event, as nearly all slow reads are
+            alone = data.removeprefix(b"data: ").removesuffix(b"\n\n")
+            if alone and len(data) - len(alone) == 8 and len(data) - 2 <= self._bound and LF not in alone:
+                self._made += 1
+                return [Frame(alone)]
         made: list[Frame] = []
         if block:
             if b"\n\n" not in data and (block[-1] != LF or data[0] != LF):

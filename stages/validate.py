@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from enum import Enum, StrEnum, auto
 from typing import Final
 
-from attrs import define, evolve, field
+from attrs import define, evolve, field, setters
 
 from pipeline.errors import ErrorKind, LimitExceeded, PipelineError, StageError
 from pipeline.events import (
@@ -89,7 +89,7 @@ BOUND: Final = (MessageStart, BlockStart, *DELTAS, BlockStop, MessageDelta, Mess
 NO_FIT: frozenset[type[Event]] = frozenset()
 
 
-@define
+@define(on_setattr=setters.NO_OP)
 class BlockValidator(Stage[Event, Event]):
     """A message is one start, blocks one at a time with dense indexes, one end: `TRANSITIONS` says it.
 
@@ -119,6 +119,14 @@ class BlockValidator(Stage[Event, Event]):
     """A whole call was written."""
 
     def receive(self, items: Sequence[Event]) -> Sequence[Event]:
+        fits, same = self._fits, self._same
+        for event in items:
+            if type(event) not in fits or event.index != same:  # type: ignore[attr-defined]  # it has one
+                return self._judged(items)
+        return items
+
+    def _judged(self, items: Sequence[Event]) -> Sequence[Event]:
+        """What a read brought that is not all of the open block."""
         out: list[Event] = []
         try:
             for event in items:

@@ -1,6 +1,5 @@
 """One block at a time: what arrives interleaved leaves in order, and no tool call is ever split."""
 
-from collections import deque
 from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
@@ -32,7 +31,7 @@ from pipeline.events import (
 from pipeline.ledger import Ledger
 from pipeline.limits import DEFAULT_LIMITS, Limits
 from pipeline.stage import Stage
-from stages.interleave.pieces import BLANK, ENDED, NAMES, OPEN, WAITING, Piece, Voices, size_of_delta, splits
+from stages.interleave.pieces import BLANK, ENDED, NAMES, OPEN, SAID, WAITING, Piece, Voices, size_of_delta, splits
 
 
 @define
@@ -57,27 +56,21 @@ class InterleaveBuffer(Stage[Event, Event]):
     _live: dict[int, Block | Piece] = field(init=False, factory=dict)
     """The piece that a block's next delta belongs to; the block itself before it has one."""
     _current: Piece | None = field(init=False, default=None)
-    _queue: deque[Piece] = field(init=False, factory=deque)
-    """Pieces that wait, in order. Only the last one may be blank."""
+    _queue: list[Piece] = field(init=False, factory=list)
+    """Pieces that wait, in order: few, and an empty deque takes half a kilobyte. Only the last one may be blank."""
     _voices: Voices = field(init=False, factory=Voices)
     _leads: dict[int, list[BlockDelta]] | None = field(init=False, default=None)
     """Blanks that something came behind, by the block whose next text they lead."""
     _next: int = field(init=False, default=0)
+    _same: int = field(init=False, default=-1)
+    """Of the block whose text or reasoning passes as it comes; -1: there is none."""
 
     def receive(self, items: Sequence[Event]) -> Sequence[Event]:
-        out: list[Event] = []
-        try:
-            for event in items:
-                if self.ended:
-                    break
-                step = _STEPS.get(type(event))
-                if step is None:
-                    out.append(event)
-                else:
-                    step(self, event, out)
-        except PipelineError as error:
-            raise error.after(out) from error.__cause__
-        return out
+        same = self._same
+        for event in items:
+            if type(event) not in SAID or event.index != same or not event.text:  # type: ignore[attr-defined]  # it has one
+                return self._take(items)
+        return items
 
     def receive_eof(self, cause: StreamError | None = None) -> Sequence[Event]:
         out: list[Event] = []
@@ -85,6 +78,25 @@ class InterleaveBuffer(Stage[Event, Event]):
             self._settle(out)
             if cause is not None:
                 out.append(cause)
+        return out
+
+    def _take(self, items: Sequence[Event]) -> Sequence[Event]:
+        """What a read brought that does not all pass as it came."""
+        out: list[Event] = []
+        self._same = -1
+        try:
+            for event in items:
+                if self.ended:
+                    break
+                if (step := _STEPS.get(type(event))) is None:
+                    out.append(event)
+                else:
+                    step(self, event, out)
+        except PipelineError as error:
+            raise error.after(out) from error.__cause__
+        piece = self._current
+        if piece is not None and not piece.shut and not self._queue and piece is self._live.get(piece.index):
+            self._same = piece.index
         return out
 
     def _start(self, event: BlockStart, out: list[Event]) -> None:
@@ -137,8 +149,8 @@ class InterleaveBuffer(Stage[Event, Event]):
         self._write(piece, event, out)
 
     def _arguments(self, event: ArgumentsDelta, out: list[Event]) -> None:
-        piece = self._piece(event)
-        if piece is None or piece.splits:
+        piece = self._live.get(event.index)
+        if not isinstance(piece, Piece) or piece.splits:
             raise StageError(f"ArgumentsDelta for block {event.index}, a {type(self._known(event)).__name__}")
         text = event.text
         if piece.phase is ENDED or piece.whole is not None:
@@ -239,17 +251,14 @@ class InterleaveBuffer(Stage[Event, Event]):
 
     def _keep_leads(self, index: int, blanks: list[BlockDelta]) -> None:
         """These blanks lead what a block says next, behind those that already do. Alone, they are not copied."""
-        if self._leads is None:
-            self._leads = {}
-        if (kept := self._leads.setdefault(index, blanks)) is not blanks:
+        leads = self._leads = {} if self._leads is None else self._leads
+        if (kept := leads.setdefault(index, blanks)) is not blanks:
             kept += blanks
 
     def _hold(self, size: int) -> None:
         self.held += size
-        if self.held > self.limits.held_bytes:
-            raise LimitExceeded(
-                f"more than {self.limits.held_bytes} bytes wait for a block that does not end", code="held_bytes"
-            )
+        if self.held > (most := self.limits.held_bytes):
+            raise LimitExceeded(f"more than {most} bytes wait for a block that does not end", code="held_bytes")
 
     def _bound(self, blocks: int) -> None:
         if blocks >= self.limits.blocks:
@@ -262,7 +271,7 @@ class InterleaveBuffer(Stage[Event, Event]):
             if current is None:
                 if not due:
                     return
-                self._begin(self._queue.popleft(), out)
+                self._begin(self._queue.pop(0), out)
             elif current.whole is not None or (due and current.may_end()):
                 self._end(current, out)
             else:
@@ -317,10 +326,10 @@ class InterleaveBuffer(Stage[Event, Event]):
 
     def _settle(self, out: list[Event]) -> None:
         """Before an error or a sudden end: what can be written goes out; a call that was cut is left open."""
-        self.ended = True
+        self.ended, self._same = True, -1
         while self._current is not None or self._queue:
             if self._current is None:
-                piece = self._queue.popleft()
+                piece = self._queue.pop(0)
                 if piece.phase is BLANK:
                     self._set_aside(piece)
                 else:

@@ -38,6 +38,9 @@ NAMES: dict[type[Block] | type[Event], str] = {
 }
 """What the ledger calls what could not be written."""
 
+SAID = frozenset({TextDelta, RefusalDelta, ReasoningDelta})
+"""What a block that may be split is made of, and nearly all of a stream."""
+
 
 class Phase(Enum):
     """How far a piece has come."""
@@ -91,13 +94,16 @@ class Voices:
     other waits for its end. Each has a number, which grows in that order.
     """
 
-    _text: OrderedDict[int, int] = field(init=False, factory=OrderedDict)
-    _reasoning: OrderedDict[int, int] = field(init=False, factory=OrderedDict)
+    _text: OrderedDict[int, int] | None = field(init=False, default=None)
+    _reasoning: OrderedDict[int, int] | None = field(init=False, default=None)
 
     def speak(self, piece: Piece, says: type[Event]) -> None:
         """A piece says something."""
         piece.says = says
-        if (voices := self._of(says)) is not None and piece.source not in voices:
+        voices = self._of(says)
+        if voices is None:
+            voices = self._begun(says)
+        if piece.source not in voices:
             voices[piece.source] = voices[next(reversed(voices))] + 1 if voices else 0
 
     def end(self, piece: Piece) -> None:
@@ -107,8 +113,7 @@ class Voices:
 
     def clear(self) -> None:
         """All blocks have ended."""
-        self._text.clear()
-        self._reasoning.clear()
+        self._text = self._reasoning = None
 
     def waits(self, piece: Piece) -> bool:
         """Whether another block must be written to its end before a piece may begin."""
@@ -117,7 +122,7 @@ class Voices:
 
     def spoke(self, source: int) -> bool:
         """Whether a block that has not ended has said some text."""
-        return source in self._text
+        return self._text is not None and source in self._text
 
     def is_followed(self, index: int, says: type[Event]) -> bool:
         """Whether a block speaks, and others wait for its end."""
@@ -131,6 +136,15 @@ class Voices:
             return len(queue)
         own = voices[index]
         return next((at for at, piece in enumerate(queue) if voices.get(piece.source, own) > own), len(queue))
+
+    def _begun(self, says: type[Event]) -> OrderedDict[int, int]:
+        """The first of those that say this."""
+        voices = OrderedDict[int, int]()
+        if says is ReasoningDelta:
+            self._reasoning = voices
+        else:
+            self._text = voices
+        return voices
 
     def _of(self, says: type[Event] | None) -> OrderedDict[int, int] | None:
         if says is TextDelta or says is RefusalDelta:

@@ -48,6 +48,9 @@ APART: Final = SERVING | {"error", "x_groq", "base_resp"}
 OF_GROQ: Final = frozenset({"usage", "error"})
 """The members of Groq's own object that are read."""
 
+FIRST_CHOICE: Final = (0, None, "0")
+"""The indexes of the one that is read."""
+
 STANDARD: Final = {"index", "delta", "finish_reason"}
 """The members that every choice has."""
 

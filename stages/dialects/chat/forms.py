@@ -17,11 +17,11 @@ from pipeline.ledger import Ledger
 from pipeline.limits import Limits
 from pipeline.unread import Unread, brings, says
 from stages.dialects.chat.calls import Call, Calls
-from stages.dialects.chat.content import REASONING, pieces_of
+from stages.dialects.chat.content import FIRST_CHOICE, REASONING, pieces_of
 from stages.dialects.chat.encode import completion_id
 from stages.dialects.chat.errors import error_beside, error_body, error_in, failed_finish
 from stages.dialects.chat.fragments import Fragment, is_call
-from stages.dialects.chat.normalize import DONE, FIRST_CHOICE
+from stages.dialects.chat.normalize import DONE
 from stages.dialects.chat.patch import Json, entries_in, finish_word, said_in
 from stages.dialects.chat.returned import WHOSE
 from stages.dialects.chat.stops import finish_of

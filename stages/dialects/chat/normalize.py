@@ -39,6 +39,7 @@ from pipeline.unread import Unread, brings
 from stages.dialects.chat.calls import Call, Calls
 from stages.dialects.chat.content import (
     APART,
+    FIRST_CHOICE,
     OF_GROQ,
     PLAIN,
     SERVING,
@@ -63,8 +64,6 @@ from stages.dialects.chat.within import note_choice, note_delta, note_scores
 DONE: Final = b"[DONE]"
 NAME: Final = "chat"
 
-FIRST_CHOICE: Final = (0, None, "0")
-
 
 @define
 class ChatNormalizer(Normalizer):
@@ -87,7 +86,7 @@ class ChatNormalizer(Normalizer):
     _text: int = field(init=False, default=-1)
     _reasoning: int = field(init=False, default=-1)
     _refusal: int = field(init=False, default=-1)
-    _calls: Calls = field(init=False)
+    _made: Calls | None = field(init=False, default=None)
     _halves: Halves = field(init=False, factory=Halves)
     _template: Template = field(init=False, factory=Template)
     """The frame before, if it was nothing but more of a block."""
@@ -104,14 +103,20 @@ class ChatNormalizer(Normalizer):
     """Members of a chunk that bring no news."""
 
     def __attrs_post_init__(self) -> None:
-        self._calls = Calls(self.ledger, self.limits, self._indexes, self.facts.map, self.facts.calls)
         self._serving = Serving(self.limits)
         self._unread = Unread(self.stage, self.ledger)
         self._counting = Counting(self.ledger, self._unread)
 
     @property
+    def _calls(self) -> Calls:
+        """The calls: made when the first comes, because most streams have none."""
+        if self._made is None:
+            self._made = Calls(self.ledger, self.limits, self._indexes, self.facts.map, self.facts.calls)
+        return self._made
+
+    @property
     def held(self) -> int:  # type: ignore[override]  # computed here, stored elsewhere
-        return self._calls.held + self._halves.held
+        return self._halves.held + (0 if self._made is None else self._made.held)
 
     def receive(self, items: Sequence[Frame]) -> Sequence[Event]:
         """The base's, but a frame like the one before costs no call of its own: nearly all are."""
@@ -196,7 +201,7 @@ class ChatNormalizer(Normalizer):
         return MessageStart(name, model or self.facts.model, usage, self._serving.begun())
 
     def _choices(self, chunk: Mapping[str, Any], frame: Frame, out: list[Event], failing: bool = False) -> None:
-        choices, silent = chunk.get("choices"), self._text == self._reasoning == self._refusal == -1 and not self._calls
+        choices, silent = chunk.get("choices"), self._text == self._reasoning == self._refusal == -1 and not self._made
         if choices and not isinstance(choices, list):
             self.ledger.record("ChatNormalizer", "choices", "ignored", "no list")
         for at, choice in enumerate(choices if isinstance(choices, list) else ()):
@@ -225,8 +230,7 @@ class ChatNormalizer(Normalizer):
 
     def _choice(self, choice: Mapping[str, Any], at: int, silent: bool, frame: Frame, out: list[Event]) -> None:
         due, other = ("message", "delta") if self.whole else ("delta", "message")
-        delta = choice.get(due)
-        if not delta and silent:
+        if not (delta := choice.get(due)) and silent:
             delta = choice.get(other)  # servers answer in the form that was not asked for
         if isinstance(delta, dict):
             self._delta(delta, at, frame, out)
@@ -282,15 +286,13 @@ class ChatNormalizer(Normalizer):
         note_delta(delta, self._unread)
 
     def _write_text(self, text: str, out: list[Event]) -> None:
-        text = self._halves.joined("text", text)
-        if text:
+        if text := self._halves.joined("text", text):
             if self._text < 0:
                 self._text = self._open(TextBlock(), out)
             out.append(TextDelta(self._text, text))
 
     def _write_reasoning(self, text: str, out: list[Event]) -> None:
-        text = self._halves.joined("reasoning", text)
-        if text:
+        if text := self._halves.joined("reasoning", text):
             if self._reasoning < 0:
                 self._reasoning = self._open(ReasoningBlock(), out)
             out.append(ReasoningDelta(self._reasoning, text))
@@ -314,8 +316,7 @@ class ChatNormalizer(Normalizer):
         out.append(BlockStop(self._open(RedactedReasoningBlock(blob), out)))
 
     def _write_refusal(self, text: str, out: list[Event]) -> None:
-        text = self._halves.joined("refusal", text)
-        if text:
+        if text := self._halves.joined("refusal", text):
             if self._refusal < 0:
                 self._refusal = self._open(TextBlock(), out)
             out.append(RefusalDelta(self._refusal, text))
@@ -340,8 +341,7 @@ class ChatNormalizer(Normalizer):
                 self.ledger.record("ChatNormalizer", "annotations[]", "dropped", "no text that it could belong to")
 
     def _finish(self, reason: str, out: list[Event]) -> None:
-        stop = STOP_REASONS.get(reason)
-        if stop is None:
+        if (stop := STOP_REASONS.get(reason)) is None:
             stop = StopReason.END_TURN
             self.ledger.record("ChatNormalizer", "finish_reason", "translated", "an unknown one ends the turn")
         if self._stop is None or self._stop is StopReason.END_TURN:

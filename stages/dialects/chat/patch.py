@@ -26,8 +26,7 @@ from pipeline.jsontext import loads
 from pipeline.ledger import Ledger
 from pipeline.logprobs import scores_in
 from pipeline.unread import Unread
-from stages.dialects.chat.content import REASONING, detailed_reasoning, said_of
-from stages.dialects.chat.normalize import FIRST_CHOICE
+from stages.dialects.chat.content import FIRST_CHOICE, REASONING, detailed_reasoning, said_of
 from stages.dialects.chat.stops import FINISH, STOP_REASONS
 from stages.dialects.chat.within import OF_PART
 
