@@ -35,8 +35,9 @@ def test_what_says_something_and_is_not_read_is_recorded() -> None:
 def test_a_member_that_was_recorded_is_known_and_one_that_said_nothing_yet_is_not() -> None:
     unread = Unread("Stage", Ledger())
     unread.note({"a": 1, "b": None}, frozenset({"c"}))
-    assert unread.known(frozenset()) == {"a", "c"}
-    assert unread.known(frozenset({"d"}), "usage.") == {"d"}
+    assert unread.known(frozenset({"c"})) == {"a", "c"}
+    assert unread.known(frozenset({"c"}), "usage.") == {"c"}
+    assert unread.known(frozenset({"d"})) == {"d"}
     unread.note({"b": 2, "e": 3}, frozenset({"c"}), apart={"e"})
     assert paths(unread.ledger) == ["a", "b"]
 

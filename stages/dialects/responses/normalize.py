@@ -75,10 +75,16 @@ OF_EVENT: Final = frozenset(
     {
         *("type", "sequence_number", "event_id", "response_id", "response", "item", "item_id", "output_index", "part"),
         *("content_index", "summary_index", "annotation_index", "annotation", "delta", "text", "refusal", "logprobs"),
-        *("obfuscation", "arguments", "input", "call_id", "name", "namespace"),
+        *("obfuscation", "call_id", "name", "namespace"),
     }
 )
 """The members of an event that are read, or say nothing of the answer."""
+
+OF_WHOLE_CALL: Final = {
+    "response.function_call_arguments.done": OF_EVENT | {"arguments"},
+    "response.custom_tool_call_input.done": OF_EVENT | {"input"},
+}
+"""The same of those that tell the whole text of a call."""
 
 OF_DETAILS: Final = frozenset({"reason"})
 """The members of what tells why a response is incomplete."""
@@ -172,7 +178,7 @@ class ResponsesNormalizer(Normalizer):
 
     def _note(self, event: Mapping[str, Any]) -> None:
         """Record what of an event is not read, but for an item, which tells it itself."""
-        self._unread.note(event, OF_EVENT, "event.")
+        self._unread.note(event, OF_WHOLE_CALL.get(event["type"], OF_EVENT), "event.")
         note_unread(event.get("logprobs"), self._unread, "logprobs")
         note_part(event.get("part"), self._unread)
         note_citation(event.get("annotation"), self._unread)
