@@ -93,3 +93,49 @@ def test_what_was_read_of_an_event_is_not_lost_because_another_has_an_odd_member
         {"type": "message_stop"},
     ]
     assert dropped(client, "messages", frames, stream=True) == ["event.odd"]
+
+
+# Responses: the text of all messages, told once more
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+@pytest.mark.parametrize("client", crossing("responses"))
+@pytest.mark.parametrize(
+    ("output", "repeat", "lost"),
+    [
+        (["one"], "one", False),
+        (["one", "two"], "onetwo", False),
+        (["one"], "", False),
+        (["one"], None, False),
+        (["one"], "other", True),
+        (["one"], "on", True),
+        (["one"], "one more", True),
+        (["one", "two"], "one", True),
+        ([], "one", True),
+        (["one"], ["one"], True),
+    ],
+)
+def test_a_text_at_the_top_of_a_response_that_its_parts_do_not_say_is_recorded(
+    client: str, output: list[str], repeat: Any, lost: bool, streamed: bool
+) -> None:
+    items = [responses_stream.message(text, id=text) for text in output]
+    answer: Any = responses_stream.response(output=items, output_text=repeat)
+    if streamed:
+        done = [responses_stream.done(item, at) for at, item in enumerate(items)]
+        answer = [responses_stream.created(), *done, responses_stream.terminal(output=[], output_text=repeat)]
+    due = [("output_text", "dropped", "it differs from what the parts say")]
+    assert entries(client, "responses", answer, stream=streamed).count(due[0]) == lost
+
+
+@pytest.mark.parametrize("client", crossing("responses"))
+def test_parts_that_are_told_in_deltas_and_a_refusal_are_no_other_text(client: str) -> None:
+    parts = [
+        responses_stream.text("he", part=0),
+        responses_stream.text("llo", part=0),
+        responses_stream.text("!", part=1),
+    ]
+    item = responses_stream.message("hello", "!")
+    refused = responses_stream.refusal("no", id="m2")
+    late = [responses_stream.added({**item, "content": []}), *parts, responses_stream.done(refused, 1)]
+    answer = [responses_stream.created(), *late, responses_stream.terminal(output=[], output_text="hello!")]
+    assert dropped(client, "responses", answer, stream=True) == []

@@ -27,7 +27,7 @@ from stages.dialects.responses.calls import CALL_KINDS, CallItem
 from stages.dialects.responses.errors import error_in, failed, unfinished
 from stages.dialects.responses.items import NAME, STAGE, ReasoningItem, Text, Writer
 from stages.dialects.responses.output import Output
-from stages.dialects.responses.texts import MessageItem
+from stages.dialects.responses.texts import MessageItem, note_repeat
 from stages.dialects.responses.usage import counted
 from stages.dialects.responses.voice import Said, Voice
 from stages.dialects.responses.within import note_citation, note_odd, note_part
@@ -296,6 +296,7 @@ class ResponsesNormalizer(Normalizer):
             item.snapshot(told, out)
             if status not in UNFINISHED or told.get("status") == "completed":
                 item.done(told, out)
+        note_repeat(response.get("output_text"), self._output.items, self._writer)
         self._serving.hear(response, "created_at")
         self._unread.note(response, READ)
         failing = status in FAILED or says(response.get("error"))
