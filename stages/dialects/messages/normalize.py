@@ -27,7 +27,7 @@ from pipeline.unread import Unread, says
 from pipeline.word import word
 from stages.dialects.messages.blocks import STAGE, SpokenPart, Writer
 from stages.dialects.messages.content import Content
-from stages.dialects.messages.errors import error_in
+from stages.dialects.messages.errors import error_in, error_of
 from stages.dialects.messages.usage import COUNTS, usage_of
 from stages.dialects.messages.words import CITATION, DELTA, MEMBERS, NAME, SIGNATURE
 
@@ -120,13 +120,17 @@ class MessagesNormalizer(Normalizer):
         out: list[Event] = []
         if failed is None:
             self._message(message, NO_FRAME, out)
-            return out
+        else:
+            self._failed(message, failed, out)
+        return out
+
+    def _failed(self, message: Mapping[str, Any], failed: StreamError, out: list[Event]) -> None:
+        """A whole message that is an error."""
         self._begin({name: value for name, value in message.items() if name not in OF_ERROR}, out)
         self._blocks(message.get("content"), out)
         for name in filter(message.get, OF_END):
             self._writer.lose(name, "the answer failed")
         self._fail(failed, out)
-        return out
 
     def _goes_on(self, event: Any, frame: Frame, out: list[Event]) -> bool:
         """More of the text that the last delta was of."""
@@ -275,6 +279,9 @@ class MessagesNormalizer(Normalizer):
         """A whole message, where no part of it was told."""
         if self._started or "content" not in message:
             self.ledger.record(STAGE, "frame", "ignored", "a message that is none, or one too many")
+            return
+        if (failed := error_of(message)) is not None:
+            self._failed(message, failed, out)
             return
         self._begin(message, out)
         self._blocks(message.get("content"), out)
