@@ -139,3 +139,27 @@ def test_parts_that_are_told_in_deltas_and_a_refusal_are_no_other_text(client: s
     late = [responses_stream.added({**item, "content": []}), *parts, responses_stream.done(refused, 1)]
     answer = [responses_stream.created(), *late, responses_stream.terminal(output=[], output_text="hello!")]
     assert dropped(client, "responses", answer, stream=True) == []
+
+
+# How the answer was made
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+@pytest.mark.parametrize("odd", [7, ["flex"], {"name": "flex"}, "x" * 5000])
+@pytest.mark.parametrize("upstream", ["chat", "responses"])
+def test_a_service_tier_or_a_provider_that_is_no_text_is_recorded(upstream: str, odd: Any, streamed: bool) -> None:
+    beside = {"service_tier": odd, "provider": odd}
+    if upstream == "chat":
+        told: Json = {"role": "assistant", "content": "x"}
+        choices = [{"index": 0, "finish_reason": "stop", "delta" if streamed else "message": told}]
+        answer: Any = {"id": "c", "model": "m", "choices": choices, **beside}
+        answer = [answer] if streamed else answer
+    else:
+        item = responses_stream.message("x")
+        answer = responses_stream.response(output=[item], **beside)
+        answer = [*told_late(item)[:-1], responses_stream.terminal(output=[item], **beside)] if streamed else answer
+    for client in crossing(upstream):
+        told_odd = [
+            path for path, action, _ in entries(client, upstream, answer, stream=streamed) if action == "ignored"
+        ]
+        assert told_odd == ["provider", "service_tier"]

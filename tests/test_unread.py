@@ -87,6 +87,8 @@ def test_the_last_word_counts_but_for_the_time() -> None:
 
 @pytest.mark.parametrize("odd", [None, 7, "", [], "long"])
 def test_an_odd_word_or_time_is_none(odd: Any) -> None:
-    serving = Serving(Limits(id_chars=3))
+    serving = Serving(Limits(id_chars=3), Ledger(), "Stage")
     serving.hear({"service_tier": odd, "provider": odd, "made": odd if odd != 7 else -7}, "made")
     assert serving.begun() is None
+    told = [(entry.stage, entry.path, entry.action) for entry in serving.ledger]
+    assert told == ([("Stage", name, "ignored") for name in ("made", "provider", "service_tier")] if odd else [])

@@ -20,6 +20,7 @@ from pipeline.events import (
     TextBlock,
     Usage,
 )
+from pipeline.failure import note_untold
 from pipeline.ids import CallIds
 from pipeline.jsontext import exact, is_whole
 from pipeline.normalizer import Normalizer
@@ -128,6 +129,7 @@ class MessagesNormalizer(Normalizer):
         """A whole message that is an error."""
         self._begin({name: value for name, value in message.items() if name not in OF_ERROR}, out)
         self._blocks(message.get("content"), out)
+        note_untold(message, failed, STAGE, self.ledger, answered=False)
         for name in filter(message.get, OF_END):
             self._writer.lose(name, "the answer failed")
         self._fail(failed, out)
@@ -163,7 +165,7 @@ class MessagesNormalizer(Normalizer):
         self._plain = None
         if not isinstance(event, dict):
             if (error := error_in(event, frame.name)) is not None:
-                self._fail(error, out)
+                self._told_error(event, error, out)
             else:
                 self.ledger.record(STAGE, "frame", "ignored", "JSON that is no object")
             return
@@ -177,9 +179,13 @@ class MessagesNormalizer(Normalizer):
                 self._unread.note(event, OF_EVENT[kind], "event.")
             step(self, event, frame, out)
         elif (error := error_in(event, frame.name)) is not None:
-            self._fail(error, out)
+            self._told_error(event, error, out)
         elif not kind:
             self.ledger.record(STAGE, "frame", "ignored", "JSON that is no event")
+
+    def _told_error(self, event: Any, error: StreamError, out: list[Event]) -> None:
+        note_untold(event, error, STAGE, self.ledger, answered=True)
+        self._fail(error, out)
 
     def _begin(self, message: Mapping[str, Any], out: list[Event]) -> None:
         if self._started:
