@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from typing import Any
 
 from attrs import evolve
@@ -14,6 +15,8 @@ from pipeline.unread import Unread
 
 UNTOLD = ("content", "dropped", "the answer failed: it is told by its error")
 """What the ledger has of the content of a whole answer that failed: where it stands, what became of it, why."""
+LOST_COUNTS = ("usage", "dropped", "the answer failed")
+"""The same of its counts."""
 _HTTP_STATUS = re.compile("[45][0-9]{2}")
 _PLACE = re.compile("[\x21-\x7e]+")
 SHOWN = 500
@@ -75,17 +78,28 @@ def is_told(body: Any) -> bool:
     return all(text is None or isinstance(text, str) for text in texts)
 
 
-def note_untold(body: Any, error: StreamError, stage: str, ledger: Ledger, *, answered: bool) -> None:
+def note_untold(
+    body: Any,
+    error: StreamError,
+    stage: str,
+    ledger: Ledger,
+    *,
+    answered: bool,
+    apart: AbstractSet[str] = frozenset(),
+) -> None:
     """Record what the body of an error says beside that error: it is told in other words, and what nobody reads is not.
 
-    `answered`: nobody else has read the body either, so what stands around the error's object is recorded too.
+    `answered`: nobody else has read the body either, so what stands around the error's object is recorded too, but for
+    the members `apart`.
     """
     unread = Unread(stage, ledger, UNTOLD[2])
     for around in body if isinstance(body, list) else (body,):
         if not isinstance(around, dict):
             continue
         if answered:
-            unread.note({name: value for name, value in around.items() if not _holds(value, error)}, _AROUND)
+            unread.note(
+                {name: value for name, value in around.items() if not _holds(value, error)}, _AROUND, apart=apart
+            )
         inner = around.get("error")
         inner = inner[0] if isinstance(inner, list) and inner else inner
         for layer in _layers(inner) if isinstance(inner, dict) else ():

@@ -41,6 +41,10 @@ class Ledger:
             entry = LedgerEntry(self.direction, "Ledger", "*", "not recorded", f"more than {self.most} entries")
         self._entries[entry] = None
 
+    def knows(self, path: str, action: str, reason: str) -> bool:
+        """Whether some stage entered it."""
+        return any((entry.path, entry.action, entry.reason) == (path, action, reason) for entry in self._entries)
+
     def __iter__(self) -> Iterator[LedgerEntry]:
         return iter(self._entries if self.direction == "request" else sorted(self._entries, key=astuple))
 

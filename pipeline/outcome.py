@@ -12,6 +12,10 @@ REPAIRS = frozenset({"mended", "renamed", "supplied", "unwrapped"})
 """What the ledger calls a repair: the answer says the same, in a form that is legal."""
 
 
+LOSSES = ("dropped", "ignored")
+"""What the ledger calls what is lost."""
+
+
 class Verdict(StrEnum):
     """How a stream ended: whole; before its terminal; the upstream (or a bound of ours) said so; the client left."""
 
@@ -38,6 +42,8 @@ class Outcome:
     hold: float = field(default=0.0, kw_only=True)
     """The longest time, in seconds, that the client was sent nothing; told by the host, which has the clock."""
     ledger: Ledger = field(factory=Ledger, kw_only=True, repr=False)
+    kept: Ledger = field(factory=Ledger, kw_only=True, repr=False)
+    """What no event carries of an answer that goes back as it came, to a client of the upstream's dialect: no loss."""
 
     @property
     def repairs(self) -> int:
@@ -49,6 +55,12 @@ class Outcome:
         if self.verdict is None:
             self.verdict = Verdict.CUT if error.kind is ErrorKind.CUT else Verdict.FAILED
             self.error = error
+
+    def give_up(self) -> None:
+        """Such an answer does not go back: what was kept of it is lost."""
+        for entry in self.kept:
+            if entry.action in LOSSES:
+                self.ledger.record(entry.stage, entry.path, entry.action, entry.reason)
 
     def cancel(self) -> None:
         """The client left; after the end that changes nothing."""

@@ -144,9 +144,10 @@ class Heading(Stage[bytes, bytes]):
             as_it_came = kept(self.client, error, self.status, self.form) if self.same else None
             if as_it_came is None and self.outcome.begun:
                 self._note_untold()
-            if as_it_came is None and error.origin is not None:
-                read = said(error.origin.data)
-                note_untold(read, error, "Heading", self.outcome.ledger, answered=self.status > 0)
+            if as_it_came is None and error.origin is not None and self.status:
+                note_untold(said(error.origin.data), error, "Heading", self.outcome.ledger, answered=True)
+            if as_it_came is None:
+                self.outcome.give_up()
             answer = as_it_came or refused(self.client, error, self.status)
             self.head = Head(answer.head.status, {**self.headers, **answer.head.headers})
             self.ended = self._refused = True
@@ -168,7 +169,7 @@ class Heading(Stage[bytes, bytes]):
     def _note_untold(self) -> None:
         """Record that the content is not told, if nobody did before."""
         ledger = self.outcome.ledger
-        if all((entry.path, entry.action, entry.reason) != UNTOLD for entry in ledger):
+        if not ledger.knows(*UNTOLD):
             ledger.record("Heading", *UNTOLD)
 
     def _begun(self, items: Sequence[bytes]) -> Sequence[bytes]:

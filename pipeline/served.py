@@ -7,7 +7,9 @@ from attrs import define, field
 
 from pipeline.counts import count_of
 from pipeline.events import Served
+from pipeline.ledger import Ledger
 from pipeline.limits import DEFAULT_LIMITS, Limits
+from pipeline.unread import says
 
 NOBODY = Served()
 
@@ -23,14 +25,19 @@ class Serving:
     """What is told of it, as far as it was told; the last word counts, but for the time, of which the first does."""
 
     limits: Limits = DEFAULT_LIMITS
+    ledger: Ledger = field(factory=Ledger)
+    stage: str = ""
+    """What the ledger calls whoever hears it."""
     served: Served = field(init=False, default=NOBODY)
     _begun: Served = field(init=False, default=NOBODY)
 
     def hear(self, said: Mapping[str, Any], created: str) -> None:
         """What an object tells; `created`: what its time is called."""
         before = self.served
-        tier, provider = self._word(said.get("service_tier")), self._word(said.get("provider"))
+        tier, provider = self._word(said, "service_tier"), self._word(said, "provider")
         time = before.created or count_of(said.get(created)) or None
+        if time is None and says(said.get(created)):
+            self.ledger.record(self.stage, created, "ignored", "no time")
         now = Served(time, tier or before.service_tier, provider or before.provider)
         if now != before:
             self.served = now
@@ -55,5 +62,10 @@ class Serving:
         before = told_of(self._begun)
         return [name for name, word in told_of(self.served).items() if before.get(name) != word]
 
-    def _word(self, value: Any) -> str | None:
-        return value if isinstance(value, str) and 0 < len(value) <= self.limits.id_chars else None
+    def _word(self, said: Mapping[str, Any], name: str) -> str | None:
+        value = said.get(name)
+        if isinstance(value, str) and 0 < len(value) <= self.limits.id_chars:
+            return value
+        if says(value):
+            self.ledger.record(self.stage, name, "ignored", "no text, or a long one")
+        return None

@@ -14,8 +14,8 @@ MOST: Final = 100
 UNCARRIED: Final = "no event carries it"
 LONGEST: Final = 64
 """So many characters of a name are recorded, and names that are longer are not known."""
-Known = tuple[tuple[str, frozenset[str], frozenset[str]], ...]
-"""Names of members, by where they stand, and what is read of those that stand there."""
+Known = tuple[tuple[tuple[str, frozenset[str]], frozenset[str]], ...]
+"""Names of members, by where they stand and which are read there: what stands in one place may be of several kinds."""
 
 
 @define
@@ -34,14 +34,14 @@ class Unread:
 
     def known(self, read: frozenset[str], prefix: str = "") -> frozenset[str]:
         """The members of a kind of object that are read, or were recorded."""
-        return next((names for where, kind, names in self._known if where == prefix and kind == read), read)
+        return next((names for kind, names in self._known if kind == (prefix, read)), read)
 
     def learn(self, names: Iterable[str], read: frozenset[str], prefix: str = "") -> None:
         """From here on these members bring no news."""
         for name in names:
             known = self.known(read, prefix)
             if name not in known and len(known) < MOST and len(name) <= LONGEST:
-                self._known = _with(self._known, prefix, read, name)
+                self._known = _with(self._known, (prefix, read), known, name)
 
     def note(self, members: Any, read: frozenset[str], prefix: str = "", apart: AbstractSet[str] = frozenset()) -> None:
         """Record those of one object's members; what is no object has none. `prefix`: where it stands.
@@ -69,7 +69,5 @@ def says(value: Any) -> bool:
 
 
 @lru_cache(maxsize=512)
-def _with(known: Known, prefix: str, read: frozenset[str], name: str) -> Known:
-    kept = tuple(one for one in known if one[:2] != (prefix, read))
-    names = next((names for where, kind, names in known if (where, kind) == (prefix, read)), read)
-    return (*kept, (prefix, read, names | {name}))
+def _with(known: Known, kind: tuple[str, frozenset[str]], names: frozenset[str], name: str) -> Known:
+    return (*(pair for pair in known if pair[0] != kind), (kind, names | {name}))

@@ -19,7 +19,7 @@ from pipeline.events import (
     StreamError,
     Usage,
 )
-from pipeline.failure import UNTOLD
+from pipeline.failure import LOST_COUNTS, UNTOLD
 from pipeline.jsontext import dumps
 from pipeline.ledger import Ledger
 from pipeline.limits import DEFAULT_LIMITS, Limits
@@ -39,6 +39,8 @@ from pipeline.stage import Stage, cause_of
 
 NOTHING: Final = ("", "null")
 """What stands for no arguments."""
+LATE: Final = LOST_COUNTS[2]
+"""Why what only the end would tell is lost with it."""
 ENDS: Final = (MessageDelta, MessageStop, StreamError)
 """What tells how an answer ended."""
 UNTOLD_STOPS: Final = (None, StopReason.END_TURN)
@@ -132,6 +134,8 @@ class StreamGatherer(Stage[Event, Event]):
     roll: Callable[[Sequence[Frame], Ledger], Mapping[str, Any]]
     read: Callable[[bytes], Message]
     ledger: Ledger = field(factory=Ledger, kw_only=True)
+    kept: Ledger = field(factory=Ledger, kw_only=True)
+    """What is lost of the stream unless it goes back."""
     limits: Limits = field(default=DEFAULT_LIMITS, kw_only=True)
     answers: Callable[[Mapping[str, Any]], bool] = field(default=bool, kw_only=True)
     """Whether an answer that says that it failed is one all the same, which a client reads."""
@@ -198,6 +202,9 @@ class StreamGatherer(Stage[Event, Event]):
             lost = True
         if lost:
             self.ledger.record("StreamGatherer", *UNTOLD)
+        for entry in self.kept if not told else ():
+            if entry.reason == LATE:
+                self.ledger.record(entry.stage, entry.path, entry.action, entry.reason)
 
     def _gathered(self) -> Sequence[Event]:
         frames = [*self._frames]

@@ -93,7 +93,8 @@ def default_halves(
         facts = evolve(facts, calls=frozenset())  # what it repeats goes back as it came
         streamed = leaving is Form.STREAM
         patch = partial(client.patch_body, facts=facts, ledger=ledger, limits=limits)
-        reading = _keeping(client, upstream, arriving, facts, ledger, limits, called, patch=patch, streamed=streamed)
+        ledgers = ledger, outcome.kept
+        reading = _keeping(client, upstream, arriving, facts, ledgers, limits, called, patch=patch, streamed=streamed)
         if options.recover != "off":
             reading = reading | TagScrubber(
                 options=options,
@@ -170,7 +171,7 @@ def _keeping(
     upstream: Dialect,
     form: Form | None,
     facts: RequestFacts,
-    ledger: Ledger,
+    ledgers: tuple[Ledger, Ledger],
     limits: Limits,
     freeform: Collection[str],
     *,
@@ -180,13 +181,14 @@ def _keeping(
     """Bytes of an answer to events that remember what it came as: the frames of a stream, or a whole body.
 
     What comes in the other form is brought into this one first. What is read of it and cannot be carried is not lost
-    with it.
+    with it: it has a ledger of its own, the second.
     """
+    ledger, kept = ledgers
 
     def keeper() -> Stage[Frame, Event]:
-        return OriginKeeper(upstream.normalizer(facts=facts, ledger=Ledger(), limits=limits), upstream.name)
+        return OriginKeeper(upstream.normalizer(facts=facts, ledger=kept, limits=limits), upstream.name)
 
-    read = partial(upstream.read_body, facts=evolve(facts, usage=None), ledger=Ledger(), limits=limits)
+    read = partial(upstream.read_body, facts=evolve(facts, usage=None), ledger=kept, limits=limits)
     decoder = SSEDecoder(limits=limits, sentinels=tuple(upstream.sentinels), ledger=ledger)
     stream = RawDecoder(decoder) | keeper()
     alone = partial(meant, freeform=freeform, ledger=ledger, limits=limits)
@@ -210,6 +212,7 @@ def _keeping(
             lambda frames, lost: client.roll(frames, facts=facts, ledger=lost),
             read,
             ledger=ledger,
+            kept=kept,
             limits=limits,
             answers=lambda answer: 0 < upstream.keeps_error(answer, 500) < 400,
             estimate=facts.usage,

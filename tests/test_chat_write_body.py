@@ -141,8 +141,19 @@ def test_an_order_that_a_whole_answer_cannot_keep_is_recorded() -> None:
     assert losses(ledger) == []
     body.write(message(call, Text("b")), ledger=ledger)
     assert losses(ledger) == [
-        ("content", "reordered", "a whole answer holds reasoning, text and calls apart"),
+        ("content", "reordered", "a whole answer holds reasoning, text, refusal and calls apart"),
     ]
+
+
+def test_so_is_that_a_refusal_stood_before_text() -> None:
+    ledger = Ledger()
+    body.write(message(Reasoning("a"), Text("b"), Refusal("c"), ToolUse("a", "f", "{}")), ledger=ledger)
+    assert losses(ledger) == []
+    call = ToolUse("a", "f", "{}")
+    odds: list[list[Content]] = [[Refusal("c"), Text("b")], [Text("b"), Refusal("c"), Text("d")], [call, Refusal("c")]]
+    for odd in odds:
+        body.write(message(*odd), ledger=(ledger := Ledger()))
+        assert [action for _, action, _ in losses(ledger)] == ["reordered"]
 
 
 def test_counts_that_nobody_told_are_left_out() -> None:

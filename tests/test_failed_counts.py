@@ -71,6 +71,22 @@ def test_counts_before_a_failure_in_a_stream_are_told_or_recorded_once(
     assert told or late or client != "messages"
 
 
+@pytest.mark.parametrize("cut", [False, True])
+@pytest.mark.parametrize(("upstream", "client"), [pair for pair in CROSSING if pair[0] != "responses"])
+def test_counts_at_the_start_and_late_are_one_loss_before_a_failure(upstream: str, client: str, cut: bool) -> None:
+    begun, late = counted(upstream, late=False), counted(upstream, late=True)
+    early = begun[0]["message"] if upstream == "messages" else begun[0]
+    early["usage"] = {**COUNTS[upstream], next(iter(COUNTS[upstream])): 60009}
+    if upstream == "chat":
+        late = [frame for frame in late if not any(one["finish_reason"] for one in frame["choices"])]
+        late[-1]["usage"] = COUNTS[upstream]
+    error: list[Json] = [] if cut else [{"type": "error", "error": BOOM}]
+    stream = written(upstream, [begun[0], *late[1:], *error]).removesuffix(b"data: [DONE]\n\n")
+    reply = got(client, upstream, stream, Form.STREAM)
+    assert reply.exchange.outcome.verdict is not Verdict.COMPLETE
+    assert lost(reply) == [FAILED]
+
+
 @pytest.mark.parametrize("leaving", Form)
 @pytest.mark.parametrize("client", ["messages", "responses"])
 @pytest.mark.parametrize("beside", [{}, {"choices": []}])

@@ -36,7 +36,8 @@ def test_a_member_that_was_recorded_is_known_and_one_that_said_nothing_yet_is_no
     unread = Unread("Stage", Ledger())
     unread.note({"a": 1, "b": None}, frozenset({"c"}))
     assert unread.known(frozenset({"c"})) == {"a", "c"}
-    assert unread.known(frozenset({"d"}), "usage.") == {"d"}
+    assert unread.known(frozenset({"c"}), "usage.") == {"c"}
+    assert unread.known(frozenset({"d"})) == {"d"}
     unread.note({"b": 2, "e": 3}, frozenset({"c"}), apart={"e"})
     assert paths(unread.ledger) == ["a", "b"]
 
@@ -99,6 +100,8 @@ def test_the_last_word_counts_but_for_the_time() -> None:
 
 @pytest.mark.parametrize("odd", [None, 7, "", [], "long"])
 def test_an_odd_word_or_time_is_none(odd: Any) -> None:
-    serving = Serving(Limits(id_chars=3))
+    serving = Serving(Limits(id_chars=3), Ledger(), "Stage")
     serving.hear({"service_tier": odd, "provider": odd, "made": odd if odd != 7 else -7}, "made")
     assert serving.begun() is None
+    told = [(entry.stage, entry.path, entry.action) for entry in serving.ledger]
+    assert told == ([("Stage", name, "ignored") for name in ("made", "provider", "service_tier")] if odd else [])

@@ -44,7 +44,7 @@ from stages.dialects.chat.usage import usage_object
 
 
 def read(body: bytes, *, facts: RequestFacts, ledger: Ledger, limits: Limits) -> Message:
-    """The message of a whole answer, in the order reasoning, text, calls; an error's is its `error`.
+    """The message of a whole answer, in the order reasoning, text, refusal, calls; an error's is its `error`.
 
     A whole answer is read as a stream of one chunk, so that every rule is written once.
 
@@ -64,7 +64,7 @@ def read(body: bytes, *, facts: RequestFacts, ledger: Ledger, limits: Limits) ->
 def write(message: Message, *, facts: RequestFacts = NO_REQUEST, ledger: Ledger | None = None) -> dict[str, Any]:
     """The whole answer that a message is: what a client makes of the stream of it.
 
-    It holds reasoning, text and calls beside each other; that they stood in another order is recorded.
+    It holds reasoning, text, refusal and calls beside each other; that they stood in another order is recorded.
     """
     ledger = Ledger() if ledger is None else ledger
     encoder = ChatEncoder(facts=evolve(facts, include_usage=True), ledger=ledger)
@@ -165,7 +165,9 @@ def _entry(call: ToolUse, facts: RequestFacts) -> Json:
 def _note_order(message: Message, ledger: Ledger) -> None:
     places = [_PLACES[type(content)] for content in message.content if type(content) in _PLACES]
     if places != sorted(places):
-        ledger.record("chat.body", "content", "reordered", "a whole answer holds reasoning, text and calls apart")
+        ledger.record(
+            "chat.body", "content", "reordered", "a whole answer holds reasoning, text, refusal and calls apart"
+        )
 
 
 NO_SCORES: Final[Json] = {"content": []}
@@ -173,7 +175,13 @@ NO_SCORES: Final[Json] = {"content": []}
 SPOKEN: Final = ("content", "refusal", *REASONING)
 """The texts of a message: of one that is gone it has none."""
 
-_PLACES: Final[dict[type[Content], int]] = {Reasoning: 0, RedactedReasoning: 0, Text: 1, Refusal: 1, ToolUse: 2}
+_PLACES: Final[dict[type[Content], int]] = {
+    Reasoning: 0,
+    RedactedReasoning: 0,
+    Text: 1,
+    Refusal: 2,
+    ToolUse: 3,
+}
 """The order in which a whole answer is read."""
 
 

@@ -17,6 +17,10 @@ Detail = tuple[Literal["reasoning", "signature", "redacted"], str]
 REASONING: tuple[str, ...] = ("reasoning_content", "reasoning", "reasoning_text", "thinking")
 """Where vendors put reasoning, by rank: several servers send twins, so only the first that is not empty is read."""
 
+THINKING: Final = ("thinking", "reasoning")
+THOUGHTS: Final = ("thinking", "summary", "text")
+"""The parts of a content that are reasoning, and where each has its text, by rank."""
+
 SPELLINGS: Final = REASONING[:2]
 """Those of nearly all vendors."""
 
@@ -47,9 +51,6 @@ APART: Final = SERVING | {"error", "x_groq", "base_resp"}
 
 OF_GROQ: Final = frozenset({"usage", "error"})
 """The members of Groq's own object that are read."""
-
-FIRST_CHOICE: Final = (0, None, "0")
-"""The indexes of the one that is read."""
 
 STANDARD: Final = {"index", "delta", "finish_reason"}
 """The members that every choice has."""
@@ -158,8 +159,8 @@ def pieces_of(delta: Mapping[str, Any], ledger: Ledger, *, whole: bool = False) 
             pieces.append(("text", _text(part.get("text"))))
             if part.get("text") and not pieces[-1][1]:
                 ledger.record("ChatNormalizer", "content[].text", "ignored", "no text")
-        elif kind in ("thinking", "reasoning"):
-            inner = part.get("thinking") or part.get("summary") or part.get("text")
+        elif kind in THINKING:
+            inner = part.get(thought_in(part))
             pieces.append(("reasoning", _text(inner)))
             if any(isinstance(one, dict) and one.get("signature") for one in (part, *_list(inner))):
                 ledger.record("ChatNormalizer", "content[].signature", "dropped", OPAQUE)
@@ -168,6 +169,11 @@ def pieces_of(delta: Mapping[str, Any], ledger: Ledger, *, whole: bool = False) 
         else:
             ledger.record("ChatNormalizer", "content[]", "dropped", "a part that is no text")
     return pieces
+
+
+def thought_in(part: Mapping[str, Any]) -> str:
+    """The member that a part of reasoning is read from: the first that says something."""
+    return next(filter(part.get, THOUGHTS), "")
 
 
 def said_of(part: Any) -> str:

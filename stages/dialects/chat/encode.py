@@ -39,6 +39,7 @@ from pipeline.events import (
     ToolUseBlock,
     Usage,
 )
+from pipeline.failure import LOST_COUNTS
 from pipeline.freeform import Unwrapped, Wrapped
 from pipeline.hosted import path_of
 from pipeline.jsontext import dumps
@@ -336,8 +337,9 @@ class ChatEncoder(Encoder):
 
     def _error(self, event: StreamError, out: list[Frame]) -> None:
         self.ended = True
-        if self.facts.include_usage and self._first is not None and self._first is not self.facts.usage:
-            self.ledger.record(STAGE, "usage", "dropped", "the answer failed")
+        told = self.facts.include_usage and self._first is not None and self._first is not self.facts.usage
+        if told and not self.ledger.knows(*LOST_COUNTS):  # later ones, which count, were lost before
+            self.ledger.record(STAGE, *LOST_COUNTS)
         if self._notes.taken():
             self.ledger.record(STAGE, "annotation", "dropped", "they come last, and the message failed")
         out.append(Frame(dumps(error_body(event))))

@@ -147,7 +147,7 @@ def failed_finish(reason: str) -> StreamError | None:
     return StreamError(kind, f"the upstream ended with finish reason {reason!r}", reason, kind in RETRYABLE)
 
 
-def note_untold(names: Iterable[str], ledger: Ledger) -> None:
+def note_late(names: Iterable[str], ledger: Ledger) -> None:
     """Record what was told so late that only an end would tell it, and there is none."""
     for name in names:
         ledger.record("ChatNormalizer", name, "dropped", "the answer failed")

@@ -17,7 +17,7 @@ from pipeline.ledger import Ledger
 from pipeline.limits import Limits
 from pipeline.unread import Unread, brings, says
 from stages.dialects.chat.calls import Call, Calls
-from stages.dialects.chat.content import FIRST_CHOICE, REASONING, pieces_of
+from stages.dialects.chat.content import REASONING, pieces_of
 from stages.dialects.chat.encode import completion_id
 from stages.dialects.chat.errors import error_beside, error_body, error_in, failed_finish
 from stages.dialects.chat.fragments import Fragment, is_call
@@ -26,7 +26,7 @@ from stages.dialects.chat.patch import Json, entries_in, finish_word, said_in
 from stages.dialects.chat.returned import WHOSE
 from stages.dialects.chat.stops import finish_of
 from stages.dialects.chat.usage import tells, usage_object, usage_of
-from stages.dialects.chat.within import OF_PART, PARTS
+from stages.dialects.chat.within import FIRST_CHOICE, note_part
 
 STAGE: Final = "chat.forms"
 
@@ -148,8 +148,7 @@ def _texts(delta: Mapping[str, Any], ledger: Ledger) -> Json:
     texts: dict[str, str] = {}
     unread = Unread(STAGE, ledger, "a stream has texts, not parts")
     for part in _list(delta.get("content")):
-        if isinstance(part, dict) and part.get("type", "text") in PARTS:
-            unread.note(part, OF_PART, "content[].")
+        note_part(part, unread, "content[].")
     for kind, text in pieces_of(delta, ledger):
         member = {"text": "content", "reasoning": REASONING[0]}.get(kind, kind)
         texts[member] = texts.get(member, "") + text

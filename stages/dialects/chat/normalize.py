@@ -29,9 +29,10 @@ from pipeline.events import (
     TextBlock,
     TextDelta,
 )
+from pipeline.failure import note_untold
 from pipeline.halves import Halves
 from pipeline.jsontext import is_whole
-from pipeline.logprobs import note_of, scores_in
+from pipeline.logprobs import note_of
 from pipeline.normalizer import Normalizer
 from pipeline.served import Serving
 from pipeline.template import Template
@@ -39,7 +40,6 @@ from pipeline.unread import Unread, brings
 from stages.dialects.chat.calls import Call, Calls
 from stages.dialects.chat.content import (
     APART,
-    FIRST_CHOICE,
     OF_GROQ,
     PLAIN,
     SERVING,
@@ -55,11 +55,11 @@ from stages.dialects.chat.content import (
     text_alone,
     word_of,
 )
-from stages.dialects.chat.errors import error_beside, error_in, failed_finish, may_fail, note_unfinished, note_untold
+from stages.dialects.chat.errors import error_beside, error_in, failed_finish, may_fail, note_late, note_unfinished
 from stages.dialects.chat.fragments import LEGACY, Fragment, exact_entries, fragments_of
-from stages.dialects.chat.stops import STOP_REASONS, finish_of, sequence_of
+from stages.dialects.chat.stops import UNFINISHED, finish_of, sequence_of, stop_of
 from stages.dialects.chat.usage import Counting
-from stages.dialects.chat.within import note_choice, note_delta, note_scores
+from stages.dialects.chat.within import FIRST_CHOICE, note_choice, note_delta, note_scores, note_second, note_tokenless
 
 DONE: Final = b"[DONE]"
 NAME: Final = "chat"
@@ -103,8 +103,7 @@ class ChatNormalizer(Normalizer):
     """Members of a chunk that bring no news."""
 
     def __attrs_post_init__(self) -> None:
-        self._serving = Serving(self.limits)
-        self._unread = Unread(self.stage, self.ledger)
+        self._serving, self._unread = Serving(self.limits, self.ledger, self.stage), Unread(self.stage, self.ledger)
         self._counting = Counting(self.ledger, self._unread)
 
     @property
@@ -170,11 +169,7 @@ class ChatNormalizer(Normalizer):
     def _read(self, chunk: Any, frame: Frame, out: list[Event]) -> None:
         if type(chunk) is not dict or not chunk.get("choices") or frame.name or may_fail(chunk):
             if (error := error_in(chunk, frame.name)) is not None:
-                if isinstance(chunk, dict) and chunk.get("choices"):
-                    self._begin(chunk, out)
-                    self._choices(chunk, frame, out, failing=True)
-                self._counting.hear(chunk.get("usage") if isinstance(chunk, dict) else None)
-                self._fail(error, out)
+                self._failed(chunk, frame, error, out)
                 return
             if not isinstance(chunk, dict):
                 self.ledger.record("ChatNormalizer", "frame", "ignored", "JSON that is no object")
@@ -185,6 +180,16 @@ class ChatNormalizer(Normalizer):
         self._counting.hear(chunk.get("usage"))
         self._begin(chunk, out)
         self._choices(chunk, frame, out)
+
+    def _failed(self, chunk: Any, frame: Frame, error: StreamError, out: list[Event]) -> None:
+        """A frame tells an error, and maybe more beside it."""
+        beside = chunk if isinstance(chunk, dict) else {}
+        if beside.get("choices"):
+            self._begin(chunk, out)
+            self._choices(chunk, frame, out, failing=True)
+        self._counting.hear(beside.get("usage"))
+        note_untold(chunk, error, self.stage, self.ledger, answered=not beside.get("choices"), apart=PLAIN)
+        self._fail(error, out)
 
     def _begin(self, chunk: Mapping[str, Any], out: list[Event]) -> None:
         """The message begins at the first chunk that says something of it: Azure's filter results do not."""
@@ -222,6 +227,7 @@ class ChatNormalizer(Normalizer):
                 elif reason:
                     self._finish(reason, out)
                 if error is not None:
+                    note_untold(choice, error, self.stage, self.ledger, answered=False)
                     self._fail(error, out)
         if not chunk.keys() <= self._known:
             self._unread.note(chunk, PLAIN, apart=APART)
@@ -248,12 +254,9 @@ class ChatNormalizer(Normalizer):
         note = note_of(told.get("content")) if isinstance(delta.get("content"), str | list) else None
         if note is not None and self._text >= 0:
             out.append(AnnotationDelta(self._text, note))
-            if len(scores_in(note)) < len(told["content"]):
-                self.ledger.record("ChatNormalizer", "choices[].logprobs[]", "dropped", "no token")
+            note_tokenless(note, told["content"], self._unread)
         elif told.get("content") or not told:
             self.ledger.record("ChatNormalizer", "choices[].logprobs", "dropped", "no text that they could belong to")
-        if told.get("refusal"):
-            self.ledger.record("ChatNormalizer", "choices[].logprobs.refusal", "dropped", "no event carries it")
 
     def _beside(self, choice: Mapping[str, Any]) -> None:
         """What stands beside the delta."""
@@ -269,6 +272,8 @@ class ChatNormalizer(Normalizer):
             self._write_items(items, out)
         elif not any(kind == "reasoning" for kind, _ in (*details, *pieces)):
             self._write_reasoning(reasoning_of(delta) or self._repeats.new(detailed_reasoning(delta)), out)
+        else:
+            note_second(reasoning_of(delta), (*details, *pieces), self._unread)
         for kind, text in (*details, *pieces):
             _WRITE[kind](self, text, out)
         if isinstance(refusal := delta.get("refusal"), str):
@@ -341,19 +346,14 @@ class ChatNormalizer(Normalizer):
                 self.ledger.record("ChatNormalizer", "annotations[]", "dropped", "no text that it could belong to")
 
     def _finish(self, reason: str, out: list[Event]) -> None:
-        if (stop := STOP_REASONS.get(reason)) is None:
-            stop = StopReason.END_TURN
-            self.ledger.record("ChatNormalizer", "finish_reason", "translated", "an unknown one ends the turn")
-        if self._stop is None or self._stop is StopReason.END_TURN:
-            self._stop = stop
+        stop = stop_of(reason, self.ledger)
+        self._stop = stop if self._stop in (None, StopReason.END_TURN) else self._stop
         self._flush(out)
         self._calls.end(out, complete=self._stop not in CUTTING)
 
     def _done(self, out: list[Event]) -> None:
         if self._stop is None:
-            self._stop = StopReason.END_TURN
-            what = "the answer" if self.whole else "[DONE]"
-            self.ledger.record("ChatNormalizer", "finish_reason", "supplied", f"{what} came without one")
+            self.ledger.record("ChatNormalizer", "finish_reason", "supplied", UNFINISHED[self.whole])
         self._end(out)
 
     def _eof(self, cause: StreamError, out: list[Event]) -> None:
@@ -386,7 +386,7 @@ class ChatNormalizer(Normalizer):
     def _fail(self, error: StreamError, out: list[Event]) -> None:
         self._flush(out)
         self._calls.cut()
-        note_untold((*self._counting.news(), *self._serving.news()), self.ledger)
+        note_late((*self._counting.news(), *self._serving.news()), self.ledger)
         out.append(error)
         self.ended = True
 

@@ -26,9 +26,9 @@ from pipeline.jsontext import loads
 from pipeline.ledger import Ledger
 from pipeline.logprobs import scores_in
 from pipeline.unread import Unread
-from stages.dialects.chat.content import FIRST_CHOICE, REASONING, detailed_reasoning, said_of
+from stages.dialects.chat.content import REASONING, detailed_reasoning, said_of
 from stages.dialects.chat.stops import FINISH, STOP_REASONS
-from stages.dialects.chat.within import OF_PART
+from stages.dialects.chat.within import FIRST_CHOICE, note_part
 
 Json = dict[str, Any]
 
@@ -317,7 +317,7 @@ def _reparted(content: Sequence[Any], kind: type[Event], text: str, ledger: Ledg
         elif now is not None:
             parts.append(_holding(part, now) if isinstance(part, dict) else now)
         else:
-            unread.note(part, OF_PART, "choices[].delta.content[].")
+            note_part(part, unread, "choices[].delta.content[].")
     return parts
 
 

@@ -37,6 +37,9 @@ FINISH: Final[dict[StopReason, bytes]] = {
 }
 """What is written for a stop reason. For the others it depends on what was written: tool calls, or only text."""
 
+UNFINISHED: Final = {True: "the answer came without one", False: "[DONE] came without one"}
+"""Why a finish is supplied, by whether the answer is whole."""
+
 ONE_CALL: Final = "in the deprecated words the client can be told of one call"
 """Why a further call is lost."""
 
@@ -59,6 +62,14 @@ def finish_of(choice: Mapping[str, Any], ledger: Ledger) -> str:
     if reason is not None:
         ledger.record("ChatNormalizer", "finish_reason", "ignored", "no text")
     return ""
+
+
+def stop_of(reason: str, ledger: Ledger) -> StopReason:
+    """The stop reason that a finish reason is."""
+    stop = STOP_REASONS.get(reason)
+    if stop is None:
+        ledger.record("ChatNormalizer", "finish_reason", "translated", "an unknown one ends the turn")
+    return stop or StopReason.END_TURN
 
 
 def sequence_of(choice: Mapping[str, Any]) -> str:

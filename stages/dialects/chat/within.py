@@ -1,13 +1,16 @@
 """What stands within a delta that no event carries."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from pipeline.logprobs import note_unread
+from pipeline.logprobs import note_unread, scores_in
 from pipeline.unread import UNCARRIED, Unread, says
-from stages.dialects.chat.content import DETAIL, NAMING, SILENT_BESIDE, unread_members
+from pipeline.word import word
+from stages.dialects.chat.content import DETAIL, JOINT, NAMING, SILENT_BESIDE, THINKING, thought_in, unread_members
 from stages.dialects.chat.notes import NOTE
 
+FIRST_CHOICE: Final = (0, None, "0")
+"""The index of the choice that is read."""
 OF_CALL: Final = frozenset({"index", "id", "type", "function", "custom", "extra_content"})
 OF_BODY: Final = {
     "function": frozenset({"name", "arguments"}),
@@ -16,10 +19,15 @@ OF_BODY: Final = {
 """The members of a call, and of the object within, that are read."""
 OF_SCORES: Final = frozenset({"content", "refusal"})
 OF_NOTE: Final = frozenset({"type", NOTE})
-OF_PART: Final = frozenset({"type", "text", "thinking", "reasoning", "summary", "refusal", "signature", "closed"})
-PARTS: Final = ("text", "output_text", "thinking", "reasoning", "refusal")
-"""The parts that are read; others are dropped whole. `closed`: Mistral says that a thought has ended."""
+OF_PART: Final = {
+    **dict.fromkeys(("text", "output_text"), frozenset({"type", "text"})),
+    **dict.fromkeys(("thinking", "reasoning"), frozenset({"type", "signature", "closed"})),
+    "refusal": frozenset({"type", "refusal"}),
+}
+"""The parts that are read, and the members of each; others are dropped whole. A thought has one of `THOUGHTS` besides,
+and `closed`: Mistral says that it has ended."""
 OF_DETAIL: Final = NAMING | DETAIL
+SECOND: Final = "its details or parts say something else, and are read"
 EXCLUDED: Final = "what stands beside it counts"
 
 
@@ -36,8 +44,7 @@ def note_delta(delta: Mapping[str, Any], unread: Unread) -> None:
         unread.note(call, OF_BODY["function"], "choices[].delta.function_call.")
     if isinstance(parts := delta.get("content"), list):
         for part in parts:
-            if isinstance(part, dict) and part.get("type", "text") in PARTS:
-                unread.note(part, OF_PART, "choices[].delta.content[].")
+            note_part(part, unread, "choices[].delta.content[].")
     if isinstance(notes := delta.get("annotations"), list):
         for note in notes:
             if isinstance(note, dict) and isinstance(note.get(NOTE), dict):
@@ -46,6 +53,20 @@ def note_delta(delta: Mapping[str, Any], unread: Unread) -> None:
         for detail in details:
             if isinstance(detail, dict) and not (detail.get("data") or detail.get("signature")):
                 unread.note(detail, OF_DETAIL, "choices[].delta.reasoning_details[].")
+
+
+def note_second(reasoning: str, pieces: Iterable[tuple[str, str]], unread: Unread) -> None:
+    """Record reasoning that stands beside other reasoning, which is read, unless that says it all."""
+    told = [text for kind, text in pieces if kind == "reasoning"]
+    if reasoning and reasoning not in told and reasoning not in ("".join(told), JOINT.join(told)):
+        unread.ledger.record(unread.stage, "choices[].delta.reasoning", "dropped", SECOND)
+
+
+def note_part(part: Any, unread: Unread, prefix: str) -> None:
+    """Record what of a part of a content is not read; one that is dropped whole is another's affair."""
+    if isinstance(part, dict) and (kind := word(part.get("type", "text"))) in OF_PART:
+        thought = {thought_in(part)} if kind in THINKING else set()
+        unread.note(part, OF_PART[kind], prefix, apart=thought)
 
 
 def note_choice(choice: Mapping[str, Any], unread: Unread, *, whole: bool) -> None:
@@ -76,6 +97,14 @@ def note_scores(scores: Any, unread: Unread) -> None:
     unread.note(scores, OF_SCORES, "choices[].logprobs.")
     if isinstance(scores, dict):
         note_unread(scores.get("content"), unread, "choices[].logprobs.content")
+        if scores.get("refusal"):
+            unread.ledger.record(unread.stage, "choices[].logprobs.refusal", "dropped", UNCARRIED)
+
+
+def note_tokenless(note: Mapping[str, Any], told: Sequence[Any], unread: Unread) -> None:
+    """Record that some of what was told of tokens is of none."""
+    if len(scores_in(note)) < len(told):
+        unread.ledger.record(unread.stage, "choices[].logprobs[]", "dropped", "no token")
 
 
 def _note_call(call: Any, unread: Unread) -> None:

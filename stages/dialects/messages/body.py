@@ -7,6 +7,7 @@ from pipeline.change import Change, Piece, patched
 from pipeline.dialect import NO_REQUEST, RequestFacts
 from pipeline.errors import UpstreamError
 from pipeline.events import StopReason, ToolKind
+from pipeline.failure import note_untold
 from pipeline.hosted import path_of
 from pipeline.jsontext import as_written, check_depth, exact, holds_object, loads, verbatim
 from pipeline.ledger import Ledger
@@ -41,6 +42,7 @@ def read(body: bytes, *, facts: RequestFacts, ledger: Ledger, limits: Limits) ->
     if isinstance(answer, dict) and "content" in answer:
         return assemble(MessagesNormalizer(facts=facts, ledger=ledger, limits=limits).whole(answer, failed))
     if failed is not None:
+        note_untold(answer, failed, STAGE, ledger, answered=True)
         return Message("", facts.model, error=failed)
     raise UpstreamError("the upstream's answer is neither a message nor an error", code="no_message")
 

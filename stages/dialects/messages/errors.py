@@ -8,6 +8,7 @@ from attrs import evolve
 from pipeline.errors import STATUS, ErrorKind
 from pipeline.events import StreamError
 from pipeline.failure import failure, status_told
+from pipeline.unread import says
 
 KINDS: dict[str, ErrorKind] = {
     "invalid_request_error": ErrorKind.INVALID_REQUEST,
@@ -117,9 +118,10 @@ def error_in(event: Any, name: bytes = b"") -> StreamError | None:
 
 
 def error_of(body: Any) -> StreamError | None:
-    """The error that a whole answer is, or None: what calls itself one is one, also beside content."""
+    """The error that a whole answer is, or None: what calls itself one is one, also beside content; else one that has
+    content is an answer."""
     if isinstance(body, dict) and "content" in body and body.get("type") != "error":
-        return None
+        return error_in(body) if says(body.get("error")) and not says(body["content"]) else None
     return error_in(body)
 
 

@@ -20,6 +20,7 @@ from pipeline.events import (
     TextBlock,
     Usage,
 )
+from pipeline.failure import note_untold
 from pipeline.ids import CallIds
 from pipeline.jsontext import exact, is_whole
 from pipeline.normalizer import Normalizer
@@ -27,7 +28,7 @@ from pipeline.unread import Unread, says
 from pipeline.word import word
 from stages.dialects.messages.blocks import STAGE, SpokenPart, Writer
 from stages.dialects.messages.content import Content
-from stages.dialects.messages.errors import error_in
+from stages.dialects.messages.errors import error_in, error_of
 from stages.dialects.messages.usage import COUNTS, usage_of
 from stages.dialects.messages.words import CITATION, DELTA, MEMBERS, NAME, SIGNATURE
 
@@ -120,13 +121,18 @@ class MessagesNormalizer(Normalizer):
         out: list[Event] = []
         if failed is None:
             self._message(message, NO_FRAME, out)
-            return out
+        else:
+            self._failed(message, failed, out)
+        return out
+
+    def _failed(self, message: Mapping[str, Any], failed: StreamError, out: list[Event]) -> None:
+        """A whole message that is an error."""
         self._begin({name: value for name, value in message.items() if name not in OF_ERROR}, out)
         self._blocks(message.get("content"), out)
+        note_untold(message, failed, STAGE, self.ledger, answered=False)
         for name in filter(message.get, OF_END):
             self._writer.lose(name, "the answer failed")
         self._fail(failed, out)
-        return out
 
     def _goes_on(self, event: Any, frame: Frame, out: list[Event]) -> bool:
         """More of the text that the last delta was of."""
@@ -159,7 +165,7 @@ class MessagesNormalizer(Normalizer):
         self._plain = None
         if not isinstance(event, dict):
             if (error := error_in(event, frame.name)) is not None:
-                self._fail(error, out)
+                self._told_error(event, error, out)
             else:
                 self.ledger.record(STAGE, "frame", "ignored", "JSON that is no object")
             return
@@ -173,9 +179,13 @@ class MessagesNormalizer(Normalizer):
                 self._unread.note(event, OF_EVENT[kind], "event.")
             step(self, event, frame, out)
         elif (error := error_in(event, frame.name)) is not None:
-            self._fail(error, out)
+            self._told_error(event, error, out)
         elif not kind:
             self.ledger.record(STAGE, "frame", "ignored", "JSON that is no event")
+
+    def _told_error(self, event: Any, error: StreamError, out: list[Event]) -> None:
+        note_untold(event, error, STAGE, self.ledger, answered=True)
+        self._fail(error, out)
 
     def _begin(self, message: Mapping[str, Any], out: list[Event]) -> None:
         if self._started:
@@ -275,6 +285,9 @@ class MessagesNormalizer(Normalizer):
         """A whole message, where no part of it was told."""
         if self._started or "content" not in message:
             self.ledger.record(STAGE, "frame", "ignored", "a message that is none, or one too many")
+            return
+        if (failed := error_of(message)) is not None:
+            self._failed(message, failed, out)
             return
         self._begin(message, out)
         self._blocks(message.get("content"), out)

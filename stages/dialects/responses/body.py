@@ -4,12 +4,14 @@ from typing import Any
 
 from pipeline.dialect import NO_REQUEST, RequestFacts
 from pipeline.errors import UpstreamError
+from pipeline.failure import note_untold
 from pipeline.ledger import Ledger
 from pipeline.limits import DEFAULT_LIMITS, Limits
 from pipeline.message import Message, assemble, disassemble
 from stages.dialects.responses.encode import ResponsesEncoder
 from stages.dialects.responses.errors import error_in
 from stages.dialects.responses.normalize import ResponsesNormalizer
+from stages.dialects.responses.within import NAMING
 
 
 def read(
@@ -19,10 +21,12 @@ def read(
 
     Raises `UpstreamError` if it is neither a response nor an error.
     """
+    ledger = Ledger() if ledger is None else ledger
     if isinstance(body, dict) and "output" in body:
-        normalizer = ResponsesNormalizer(facts=facts, ledger=Ledger() if ledger is None else ledger, limits=limits)
+        normalizer = ResponsesNormalizer(facts=facts, ledger=ledger, limits=limits)
         return assemble(normalizer.whole(body))
     if (error := error_in(body)) is not None:
+        note_untold(body, error, "responses.body", ledger, answered=True, apart=NAMING)
         return Message("", facts.model, error=error)
     raise UpstreamError("the answer is neither a response nor an error", code="no_response")
 

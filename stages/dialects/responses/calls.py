@@ -1,7 +1,7 @@
 """The calls of an output."""
 
 from collections.abc import Iterable, Mapping
-from typing import Any, ClassVar, Final
+from typing import Any, Final
 
 from attrs import define, field
 
@@ -17,6 +17,8 @@ from stages.dialects.responses.within import COMMON
 CALL_KINDS = {"function_call": ToolKind.FUNCTION, "custom_tool_call": ToolKind.CUSTOM}
 MEMBERS = {ToolKind.FUNCTION: "arguments", ToolKind.CUSTOM: "input"}
 """Where the text of a call stands."""
+READ = {kind: COMMON | {"call_id", "name", "namespace", "caller", member} for kind, member in MEMBERS.items()}
+"""The members of a call that are read."""
 DIRECT: Final = {"type": "direct"}
 """The caller of a call that the model makes itself."""
 
@@ -30,7 +32,6 @@ class CallItem(Item):
     and then the call stays open.
     """
 
-    read: ClassVar[frozenset[str] | None] = COMMON | {"call_id", "name", "namespace", "caller", *MEMBERS.values()}
     kind: ToolKind = ToolKind.FUNCTION
     voice: Voice = field(init=False, factory=lambda: Voice(ArgumentsDelta, keeps=True))
     call_id: str = field(init=False, default="")
@@ -43,7 +44,8 @@ class CallItem(Item):
 
     def note(self, item: Mapping[str, Any]) -> None:
         """Record what of it is not read; that the model made it is no news."""
-        super().note(item)
+        told = CALL_KINDS.get(word(item.get("type")), self.kind)
+        self.writer.unread.note(item, READ[told], "output[].")
         if (caller := item.get("caller")) and caller != DIRECT:
             self.writer.lose("output[].caller", "no event carries it")
 

@@ -38,6 +38,7 @@ from pipeline.events import (
     ToolUseBlock,
     Usage,
 )
+from pipeline.failure import LOST_COUNTS
 from pipeline.freeform import Unwrapped, Wrapped
 from pipeline.hosted import path_of
 from pipeline.logprobs import scores_in
@@ -345,8 +346,9 @@ class ResponsesEncoder(Encoder):
         self._end_last(event, out)
         if self._base is None:
             self._begin("", "", None, out)
-        if self._first is not None and self._first is not self.facts.usage:
-            self.ledger.record(STAGE, "usage", "dropped", "the answer failed")
+        told = self._first is not None and self._first is not self.facts.usage
+        if told and not self.ledger.knows(*LOST_COUNTS):  # later ones, which count, were lost before
+            self.ledger.record(STAGE, *LOST_COUNTS)
         for item in self._blocks.values():
             if item is not None and item.place >= 0 and not isinstance(item, WrittenCall):
                 item.close(out, complete=False)

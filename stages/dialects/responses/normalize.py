@@ -17,6 +17,7 @@ from pipeline.events import (
     StreamError,
     TextDelta,
 )
+from pipeline.failure import note_untold
 from pipeline.ids import CallIds
 from pipeline.jsontext import is_whole
 from pipeline.logprobs import note_unread
@@ -27,10 +28,10 @@ from stages.dialects.responses.calls import CALL_KINDS, CallItem
 from stages.dialects.responses.errors import error_in, failed, unfinished
 from stages.dialects.responses.items import NAME, STAGE, ReasoningItem, Text, Writer
 from stages.dialects.responses.output import Output
-from stages.dialects.responses.texts import MessageItem
+from stages.dialects.responses.texts import MessageItem, note_repeat
 from stages.dialects.responses.usage import counted
 from stages.dialects.responses.voice import Said, Voice
-from stages.dialects.responses.within import note_citation, note_odd, note_part
+from stages.dialects.responses.within import NAMING, OF_EVENT, OF_WHOLE_CALL, note_citation, note_odd, note_part
 
 DONE: Final = b"[DONE]"
 """No part of the dialect, but some servers send it behind the terminal."""
@@ -71,15 +72,6 @@ READ: Final = ECHOED | {
 }
 """The members of a response that are read, or say nothing of the answer."""
 
-OF_EVENT: Final = frozenset(
-    {
-        *("type", "sequence_number", "event_id", "response_id", "response", "item", "item_id", "output_index", "part"),
-        *("content_index", "summary_index", "annotation_index", "annotation", "delta", "text", "refusal", "logprobs"),
-        *("obfuscation", "arguments", "input", "call_id", "name", "namespace"),
-    }
-)
-"""The members of an event that are read, or say nothing of the answer."""
-
 OF_DETAILS: Final = frozenset({"reason"})
 """The members of what tells why a response is incomplete."""
 
@@ -115,7 +107,7 @@ class ResponsesNormalizer(Normalizer):
         ids = CallIds(STAGE, "call_id", self.ledger, self.limits, self.facts.calls)
         self._writer = Writer(self.ledger, self.limits, ids, self.facts.map)
         self._output = Output(self._writer)
-        self._serving = Serving(self.limits)
+        self._serving = Serving(self.limits, self.ledger, STAGE)
         self._unread = self._writer.unread
 
     @property
@@ -164,6 +156,7 @@ class ResponsesNormalizer(Normalizer):
         elif kind in PINGS:
             out.append(Ping())
         elif (error := error_in(event, frame.name)) is not None:
+            note_untold(event, error, STAGE, self.ledger, answered=True, apart=NAMING)
             self._fail(error, out)
         elif isinstance(event, dict) and event.get("object") == "response":
             self._alone(event, out)
@@ -172,7 +165,7 @@ class ResponsesNormalizer(Normalizer):
 
     def _note(self, event: Mapping[str, Any]) -> None:
         """Record what of an event is not read, but for an item, which tells it itself."""
-        self._unread.note(event, OF_EVENT, "event.")
+        self._unread.note(event, OF_WHOLE_CALL.get(event["type"], OF_EVENT), "event.")
         note_unread(event.get("logprobs"), self._unread, "logprobs")
         note_part(event.get("part"), self._unread)
         note_citation(event.get("annotation"), self._unread)
@@ -290,6 +283,7 @@ class ResponsesNormalizer(Normalizer):
             item.snapshot(told, out)
             if status not in UNFINISHED or told.get("status") == "completed":
                 item.done(told, out)
+        note_repeat(response.get("output_text"), self._output.items, self._writer)
         self._serving.hear(response, "created_at")
         self._unread.note(response, READ)
         failing = status in FAILED or says(response.get("error"))
@@ -297,7 +291,9 @@ class ResponsesNormalizer(Normalizer):
             told_late = ("usage",) if late and says(response.get("usage")) else ()
             for name in (*told_late, *self._serving.news()):
                 self._writer.lose(name, "the answer failed")
-            self._fail(failed(response) if failing else unfinished(status), out)
+            error = failed(response) if failing else unfinished(status)
+            note_untold(response, error, STAGE, self.ledger, answered=False)
+            self._fail(error, out)
             return
         if stated in UNFINISHED:
             self.ledger.record(STAGE, "status", "translated", f"an answer that is {stated} ends the turn")

@@ -7,8 +7,10 @@ from attrs import define, field
 
 from pipeline.errors import LimitExceeded
 from pipeline.events import AnnotationDelta, Event, RefusalDelta, TextBlock, TextDelta
+from pipeline.jsontext import whole_text
 from pipeline.logprobs import note_of, scores_in
-from stages.dialects.responses.items import Item, Text, parts_in
+from pipeline.unread import says
+from stages.dialects.responses.items import Item, Text, Writer, parts_in
 from stages.dialects.responses.voice import Said, Voice
 from stages.dialects.responses.within import COMMON, OF_TEXT
 
@@ -93,6 +95,10 @@ class MessageItem(Item):
         """Whether all texts may be the same."""
         parts = parts_in(item.get("content"))
         return all(self._heard[kind].agrees(_texts(parts, kind)) for kind in MEMBERS)
+
+    def behind(self, text: str) -> str | None:
+        """What a text has behind this message's; None if it does not begin with it."""
+        return self._heard[TextDelta].behind(text)
 
     def voices(self) -> Iterable[Voice]:
         """Its texts and its refusals."""
@@ -190,6 +196,16 @@ class MessageItem(Item):
             self.writer.lose("logprobs[]", "no token")
         self._scored[place or 0] = self._scored.get(place or 0, 0) + len(scores)
         out.append(AnnotationDelta(text.index, note))
+
+
+def note_repeat(told: Any, items: Iterable[Item], writer: Writer) -> None:
+    """Record a text that a response tells of all its messages once more, and that is another than theirs."""
+    rest: str | None = whole_text(told) if isinstance(told, str) else ""
+    for item in items if rest else ():
+        if isinstance(item, MessageItem) and rest is not None:
+            rest = item.behind(rest)
+    if rest != "" or (says(told) and not isinstance(told, str)):
+        writer.lose("output_text", "it differs from what the parts say")
 
 
 def _texts(parts: Sequence[Mapping[str, Any]], kind: Kind) -> list[str]:

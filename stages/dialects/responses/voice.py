@@ -125,6 +125,13 @@ class Voice:
         for part, whole in told.values():
             yield self.rest(part, whole)
 
+    def behind(self, text: str) -> str | None:
+        """What a text has behind all that was said, part by part; None if it does not begin with that."""
+        rest: str | None = text
+        for _, said in sorted(self._parts.items()):
+            rest = None if rest is None else said.missing(rest)
+        return rest if rest is None or self._loose is None else self._loose.missing(rest)
+
     def forget(self) -> None:
         """Keep no text any more."""
         self.keeps = False

@@ -1,9 +1,27 @@
-"""What stands within an item that no event carries."""
+"""What stands within an event or an item that no event of ours carries."""
 
 from typing import Any, Final
 
 from pipeline.logprobs import note_unread
 from pipeline.unread import Unread
+
+OF_EVENT: Final = frozenset(
+    {
+        *("type", "sequence_number", "event_id", "response_id", "response", "item", "item_id", "output_index", "part"),
+        *("content_index", "summary_index", "annotation_index", "annotation", "delta", "text", "refusal", "logprobs"),
+        *("obfuscation", "call_id", "name", "namespace"),
+    }
+)
+"""The members of an event that are read, or say nothing of the answer."""
+
+OF_WHOLE_CALL: Final = {
+    "response.function_call_arguments.done": OF_EVENT | {"arguments"},
+    "response.custom_tool_call_input.done": OF_EVENT | {"input"},
+}
+"""The same of those that tell the whole text of a call."""
+
+NAMING: Final = frozenset({"sequence_number", "event_id", "response_id"})
+"""Those that name an event."""
 
 COMMON: Final = frozenset({"type", "id", "status"})
 """The members of every item that are read."""
