@@ -97,6 +97,20 @@ def test_another_body_that_is_doubtful_is_the_readers_unless_a_closer_stands_beh
     assert ([one for one in made if not isinstance(one, Part)], behind) == (found, left)
 
 
+def test_each_may_be_mended_and_break_off_where_other_markup_begins() -> None:
+    made, single = Call("f", '{"x":1}', mended=True), "{'name': 'f', 'arguments': {'x': 1}}"
+    assert read(f"{single}{single}</t>b") == ([made, made], "b")
+    assert read(f"{OTHER}{SAID[:-1]}<tool_call>{{") == ([G, made], "<tool_call>{")
+    assert read("{}</t>b", Outside({"name": "f", "arguments": "{'x': 1}"})) == ([made], "b")
+
+
+def test_of_what_stands_in_its_fence_behind_a_body_nothing_is_the_readers() -> None:
+    far = "so " * 99
+    assert read(f"{SAID}\n{far}\n```</t>b", around=Fence("```")) == ([F], "b")
+    assert read(f"{SAID}\n{far}\n```\n{OTHER}</t>b", around=Fence("```")) == ([F, LEFT, G], "b")
+    assert read(f"{SAID}\n{far}\n```</t>b") == ([F], f"\n{far}\n```</t>b")
+
+
 def test_what_ends_the_last_one_is_told() -> None:
     assert ended(f"{SAID}</t>b") == Behind("</t>")
     assert ended(f"{SAID}{OTHER}</t>") == Behind("</t>")
