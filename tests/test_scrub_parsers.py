@@ -184,6 +184,12 @@ WHOLE: dict[str, list[Any]] = {
     f"{TAG}{END}": [F],
     f"{TAG}words{END}": [F, LEFT],
     f"{TAG}```sh\nwords\n```{END}": [F, LEFT],
+    f"{TAG}words {OTHER}{END}": [F, LEFT],
+    f"<tool_call name=f arguments=3>words{END}": [NO_ARGUMENTS, LEFT],
+    f"<tool_call name=f arguments=3>{END}": [NO_ARGUMENTS],
+    "<tool_call name=f arguments=\"{'x': 1}\"/>": [Call("f", '{"x":1}', mended=True)],
+    '<tool_call name=cu input="ls"/>': [Call("cu", '{"input":"ls"}')],
+    "<tool_call name='f'/>": [NO_BODY],
     "<tool_call name=f arguments=\"{'x': 1}\">words</tool_call>": [Call("f", '{"x":1}', mended=True), LEFT],
     "<tool_call name=f arguments=\"{'x': 1}\"></tool_call>": [Call("f", '{"x":1}', mended=True)],
     f"<tool_call name=cu>{END}": [NO_BODY],
@@ -200,6 +206,44 @@ WHOLE: dict[str, list[Any]] = {
 @pytest.mark.parametrize("markup", WHOLE)
 def test_what_stands_in_a_tag_that_names_its_tool(markup: str) -> None:
     assert read(f"{markup}b", **FREE) == (WHOLE[markup], "b")
+
+
+FENCED: dict[str, list[Any]] = {
+    f"<tool_call>\n```word\n{SAID}\n```\n{END}": [Call("f", '{"x": 1}', left=True)],
+    f"<tool_call>```\n{SAID}\n{'so ' * 99}\n```{END}": [F, LEFT],
+    f"<tool_call><tool_call>```\n{SAID}\n```{END}": [F],
+    f"{B}```word\n{SAID}\n```{D}": [Call("f", '{"x": 1}', left=True)],
+    f"{B}```\n{SAID}\n{'so ' * 99}\n```{D}": [F, LEFT],
+    f"{SB}```word\n{SAID}\n```{SE}": [Call("f", '{"x": 1}', left=True)],
+    f"{B}f{S}```\n{BODY}\n{'so ' * 99}\n```{D}": [F, LEFT],
+    f"{B}f\n```word\n{BODY}\n```{D}": [Call("f", '{"x": 1}', left=True)],
+}
+"""Bodies in a fence."""
+
+
+@pytest.mark.parametrize("markup", FENCED)
+def test_a_fence_round_a_body_is_taken_with_what_it_says(markup: str) -> None:
+    assert read(f"{markup}b") == (FENCED[markup], "b")
+
+
+@pytest.mark.parametrize(
+    ("behind", "mentioned", "made"),
+    [
+        (" words", False, True),
+        (" words", True, False),
+        ("words", True, False),
+        ("\nwords", True, True),
+        ("\r\nwords", True, True),
+        ("", True, True),
+        (f" <tool_call>{SAID}", True, True),
+        (f" {B}{SAID}", True, True),
+        (" <tool_call> words", True, False),
+    ],
+)
+def test_a_tag_that_says_its_call_and_that_nothing_closes(behind: str, mentioned: bool, made: bool) -> None:
+    assert read(f"{TAG}{behind}", line=not mentioned) == (([F], behind) if made else (Refused, ""))
+    assert read(f"{TAG}{behind}", line=False, glued=True) == ([F], behind)
+    assert read(f"<tool_call name=f arguments=3>{behind}") == (Refused, "")
 
 
 def test_of_free_text_that_has_not_begun_nothing_is_cut() -> None:
