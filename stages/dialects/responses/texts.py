@@ -114,7 +114,7 @@ class MessageItem(Item):
         parts = parts_in(item.get("content"))
         return all(self._heard[kind].agrees(_texts(parts, kind)) for kind in MEMBERS)
 
-    def behind(self, text: str) -> str | None:
+    def beyond(self, text: str) -> str | None:
         """What a text has behind this message's; None if it does not begin with it."""
         return self._heard[TextDelta].behind(text)
 
@@ -225,7 +225,7 @@ def note_repeat(told: Any, items: Iterable[Item], writer: Writer) -> None:
     rest: str | None = whole_text(told) if isinstance(told, str) else ""
     for item in items if rest else ():
         if isinstance(item, MessageItem) and rest is not None:
-            rest = item.behind(rest)
+            rest = item.beyond(rest)
     if rest != "" or (says(told) and not isinstance(told, str)):
         writer.lose("output_text", "it differs from what the parts say")
 
