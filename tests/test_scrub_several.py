@@ -87,6 +87,12 @@ def test_calls_stand_one_behind_another(text: str, found: Any, left: str) -> Non
         (f"{SAID}[{OTHER}]b", [F, Plain()], "]b"),
         (f"{SAID}{NONE}{OTHER}</t>b", [F, NO_NAME, G], "b"),
         (f"{SAID}{NONE}{OTHER}b", [F, NO_NAME, G], "b"),
+        (f"{SAID}{NONE}{NONE}b", [F, Plain()], "b"),
+        (f"{SAID}{NONE}{NONE}{OTHER}b", [F, NO_NAME, NO_NAME, G], "b"),
+        (f"{SAID}{NONE} and {OTHER}b", [F, Plain()], "b"),
+        (f"{SAID} and {OTHER} or {SAID}b", [F, Plain()], "b"),
+        (f"{SAID} and {OTHER} or {SAID}</t>b", [F, LEFT, G, LEFT, F], "b"),
+        (f"{SAID} and {OTHER}{SAID} or {OTHER}b", [F, LEFT, G, F, Plain()], "b"),
     ],
 )
 def test_another_body_that_is_doubtful_is_the_readers_unless_a_closer_or_another_call_stands_behind_it(
