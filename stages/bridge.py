@@ -1,7 +1,7 @@
 """One dialect over itself, in the other form: a whole answer leaves as its stream, a stream as its whole answer."""
 
 from collections import Counter, deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from attrs import define, evolve, field, frozen
@@ -21,7 +21,7 @@ from pipeline.events import (
 )
 from pipeline.failure import LOST_COUNTS, UNTOLD
 from pipeline.jsontext import dumps
-from pipeline.ledger import Ledger
+from pipeline.ledger import Ledger, LedgerEntry
 from pipeline.limits import DEFAULT_LIMITS, Limits
 from pipeline.message import (
     Content,
@@ -168,7 +168,7 @@ class StreamGatherer(Stage[Event, Event]):
 
     def receive_eof(self, cause: StreamError | None = None) -> Sequence[Event]:
         if not self.ended:
-            self._note_lost(())
+            self._note_lost(self.kept)
         return self._given_up() if cause is None else [*self._given_up(), cause]
 
     def _keep(self, origin: Origin) -> None:
@@ -190,17 +190,25 @@ class StreamGatherer(Stage[Event, Event]):
 
     def _failed(self, error: StreamError) -> Sequence[Event]:
         """The stream failed, and said so."""
+        lost = [*self.kept]  # and nothing of what the whole answer says that is made here
         answer = self.roll(self._frames, Ledger())
         body = dumps(answer)
         told = self._read(body)
         if told is not None and told.error is not None and told.content and self.answers(answer):
-            self._note_lost(told.content)
+            self._note_untold(told.content)
             error = evolve(error, origin=Frame(body))
         else:
-            self._note_lost(())
+            self._note_lost(lost)
         return [*self._given_up()[:-1], error]
 
-    def _note_lost(self, told: Sequence[Content]) -> None:
+    def _note_lost(self, lost: Iterable[LedgerEntry]) -> None:
+        """Of an answer that failed, only the error is told, and nothing of what came late."""
+        self._note_untold(())
+        for entry in lost:
+            if entry.reason == LATE:
+                self.ledger.record(entry.stage, entry.path, entry.action, entry.reason)
+
+    def _note_untold(self, told: Sequence[Content]) -> None:
         """Of an answer that failed, only what is `told` beside its error is told."""
         try:
             lost = [*map(type, assemble(self._events).content)] != [*map(type, told)]
@@ -208,9 +216,6 @@ class StreamGatherer(Stage[Event, Event]):
             lost = True
         if lost:
             self.ledger.record("StreamGatherer", *UNTOLD)
-        for entry in self.kept if not told else ():
-            if entry.reason == LATE:
-                self.ledger.record(entry.stage, entry.path, entry.action, entry.reason)
 
     def _gathered(self) -> Sequence[Event]:
         frames = [*self._frames]
