@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from pipeline.dialect import Dialect
 from stages.dialects import chat, messages, responses
 from tests.patching import Json
 from tests.test_failed_in_stream import events, got
@@ -72,7 +73,7 @@ ALIKE = [
     "the context of the image is not a size that is allowed",
     "context_management.edits: the length must be at least 1",
 ]
-DIALECTS = {"messages": messages.DIALECT, "chat": chat.DIALECT, "responses": responses.DIALECT}
+DIALECTS: dict[str, Dialect] = {"messages": messages.DIALECT, "chat": chat.DIALECT, "responses": responses.DIALECT}
 
 
 def refused(client: str, upstream: str, body: Any, status: int) -> tuple[int, Json]:
