@@ -87,6 +87,11 @@ class Dialect(Protocol):
     def tells(self) -> Collection[str]:
         """The headers of its clients that an upstream of this dialect reads, as in `told`; no credentials."""
 
+    @property
+    def fails_in_stream(self) -> bool:
+        """Its clients wait and ask again by what a stream that failed says, and give up at the status that says the
+        same: what an upstream told in a stream, however early, is told them in one."""
+
     def facts(self, request: Mapping[str, Any]) -> RequestFacts:
         """What a client's request body says that the answer's stages need; what is odd in it counts as absent."""
 

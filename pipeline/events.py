@@ -243,7 +243,7 @@ class StreamError(Event):
     """The stream failed or was cut: the other terminal. `code` is the provider's or ours; `retryable`: it may go
     better another time; `param`: the member of the request that it is about, in the provider's words.
 
-    Its origin is the frame that told of it, or a frame of the body that did.
+    Its origin is the frame of a stream that told of it (an `Origin`), or a frame of the body that did.
     """
 
     kind: ErrorKind

@@ -21,6 +21,27 @@ _HTTP_STATUS = re.compile("[45][0-9]{2}")
 _PLACE = re.compile("[\x21-\x7e]+")
 SHOWN = 500
 """So many characters are shown of where a redirection leads."""
+_FULL = re.compile(
+    r"prompt is too long|input is too long for (?:the )?requested model|maximum context length is \d"
+    r"|too large for model with \d+ maximum context length|maximum prompt length is \d"
+    r"|exceed(?:s|ed|ing)? (?:the |this |your )?(?:available |maximum |model |model's )*"
+    r"context (?:size|length|window|limit)"
+    r"|context (?:size|length|window) (?:is |was |has been )?exceeded|context window exceeds limit"
+    r"|(?:greater|longer) than the (?:model's |maximum )*context length|exceeded model token limit"
+    r"|input token count.{0,40} exceeds the maximum|total length of all messages is too long"
+    r"|reduce the length of the messages",
+    re.IGNORECASE,
+)
+"""What an error says where a conversation is too long for the model: vLLM, SGLang, llama.cpp, LM Studio, OpenAI, Groq,
+OpenRouter, Mistral, xAI, Gemini, Perplexity, Kimi, MiniMax, Bedrock, Anthropic."""
+_ASKED_TOO_MUCH = re.compile(
+    r"max_(?:completion_|output_|new_)?tokens[`'\")]*(?: \(?\d+\)?)?"
+    r" (?:must|should|cannot|may not|exceeds|is (?:greater|larger))",
+    re.IGNORECASE,
+)
+"""What it says where the answer that is asked for is too long by itself: a shorter conversation would not help."""
+_OF_REQUEST = (ErrorKind.INVALID_REQUEST, ErrorKind.REQUEST_TOO_LARGE)
+"""The classes of error whose words are looked at for that."""
 _NO_CODE = re.compile("[1-5][0-9]{2}|.*_error", re.DOTALL)
 """What stands where a code might: an HTTP status, or the word of a type."""
 
@@ -60,7 +81,14 @@ def stated(
         kind = kind_of_status(number) if number else ErrorKind.API
     said = named[0] if named else code
     text = _message(message) or (f"the upstream failed: {said}" if said else "the upstream failed")
-    return StreamError(kind, text, str(code) if code else "".join(named[:1]), kind in RETRYABLE)
+    return _of_length(StreamError(kind, text, str(code) if code else "".join(named[:1]), kind in RETRYABLE))
+
+
+def _of_length(error: StreamError) -> StreamError:
+    """An error of the request, whose words may say that the conversation is too long for the model."""
+    if error.kind in _OF_REQUEST and _FULL.search(error.message) and not _ASKED_TOO_MUCH.search(error.message):
+        return evolve(error, kind=ErrorKind.CONTEXT_LENGTH)
+    return error
 
 
 def is_told(body: Any) -> bool:
@@ -124,6 +152,8 @@ def code_of(error: StreamError, codes: Mapping[ErrorKind, str], kinds: Mapping[s
     Where there is none, the provider's stands unless it says another class. A status or a type is no code. `kinds` as
     for `failure`.
     """
+    if error.kind is ErrorKind.CONTEXT_LENGTH and error.kind in codes:
+        return codes[error.kind]  # clients shorten the conversation at this code alone
     code = "" if _NO_CODE.fullmatch(error.code) else error.code
     said = kinds.get(code.lower())
     if (due := codes.get(error.kind)) is not None:
@@ -148,7 +178,7 @@ def answered(status: int, body: Any, error_in: Callable[[Any], StreamError | Non
         return StreamError(kind, f"the upstream answered with status {status}", str(status), kind in RETRYABLE)
     if found.kind not in (ErrorKind.API, ErrorKind.INVALID_REQUEST):
         return found
-    return evolve(found, kind=kind, retryable=kind in RETRYABLE)
+    return _of_length(evolve(found, kind=kind, retryable=kind in RETRYABLE))
 
 
 def status_told(error: StreamError, status: int, due: int) -> int:
@@ -158,8 +188,8 @@ def status_told(error: StreamError, status: int, due: int) -> int:
     The upstream's stands, since clients act on it; but not one that is no error's (a redirection), nor one that says
     another class and at which clients would ask again though it is not worth it, or would not though it is.
     """
-    if not 400 <= status < 600:
-        return due
+    if not 400 <= status < 600 or error.kind is ErrorKind.CONTEXT_LENGTH:
+        return due  # clients look for the words of a conversation that is too long at this status alone
     another = error.kind is not kind_of_status(status) and _asked_again(due) is error.retryable
     return due if another and _asked_again(status) is not error.retryable else status
 

@@ -8,7 +8,7 @@ from attrs import define, field
 
 from pipeline.dialect import NO_REQUEST, RequestFacts
 from pipeline.errors import ErrorKind, PipelineError
-from pipeline.events import Carry, Event, Frame, StreamError
+from pipeline.events import Carry, Event, Frame, Origin, StreamError
 from pipeline.jsontext import loads
 from pipeline.ledger import Ledger
 from pipeline.limits import DEFAULT_LIMITS, Limits
@@ -20,6 +20,7 @@ from pipeline.stage import Stage
 class Normalizer(Stage[Frame, Event]):
     """Canonical events: every frame makes at least one, and behind the end or a failure nothing is read.
 
+    A failure that a frame tells remembers it.
     A frame that is plainly more of what the last one said takes the short way. The end before the terminal is a cut.
     """
 
@@ -69,6 +70,8 @@ class Normalizer(Stage[Frame, Event]):
             self._no_json(frame, out)
         else:
             self._read(payload, frame, out)
+        if self.ended and len(out) > made and isinstance(out[-1], StreamError):
+            out[-1].origin = Origin(frame.data, frame.name, frame.raw)  # type: ignore[misc]  # it was made just now
         if len(out) == made:
             opens = isinstance(payload, dict) and payload.get("type") in self.openers
             out.append(Carry(self.dialect, frame, opens=opens))

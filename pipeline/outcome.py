@@ -37,6 +37,9 @@ class Outcome:
     """`usage` is not the upstream's but our estimate of the request."""
     begun: bool = field(default=False, kw_only=True)
     """Something of an answer, and not its beginning alone, came before the error, if there was one."""
+    announced: bool = field(default=False, kw_only=True)
+    """The beginning of an answer came, or a frame that goes to the client as it came, before the error, if there was
+    one."""
     recovered: int = field(default=0, kw_only=True)
     """Calls that the model wrote as text."""
     hold: float = field(default=0.0, kw_only=True)

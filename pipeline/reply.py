@@ -9,7 +9,7 @@ from attrs import define, evolve, field, frozen
 
 from pipeline.dialect import Dialect
 from pipeline.errors import LimitExceeded
-from pipeline.events import Frame, StreamError
+from pipeline.events import Frame, Origin, StreamError
 from pipeline.failure import UNTOLD, note_untold
 from pipeline.jsontext import dumps, loads, strictly, value_of
 from pipeline.limits import DEFAULT_LIMITS, Limits
@@ -113,8 +113,9 @@ class Heading(Stage[bytes, bytes]):
     """The answer in its bytes; `head` is what stands in front of them, known with the first of them.
 
     Stands last in the chain. An error that comes alone has the status of its class, so that a client acts on it; one
-    that comes behind the beginning of a stream is told in the stream, of which nothing can be taken back. If the
-    upstream speaks the client's dialect, an error that is one of this dialect goes as it came.
+    that comes behind the beginning of a stream is told in the stream, of which nothing can be taken back. So is one
+    that the upstream told in a stream, if it speaks the client's dialect, or the client acts on that alone. If the
+    upstream speaks the client's dialect, a body that is an error of this dialect goes as it came.
 
     What only announces a stream decides nothing, and waits: for the first that says something of the answer, the error,
     or the host's keep-alive. Else the status would depend on how the bytes were cut.
@@ -140,20 +141,9 @@ class Heading(Stage[bytes, bytes]):
         if self.head is not None:
             return () if self._refused else items
         error = self.outcome.error
-        if error is not None and not (self.form is Form.STREAM and self.outcome.begun):
-            as_it_came = kept(self.client, error, self.status, self.form) if self.same else None
-            if as_it_came is None and self.outcome.begun:
-                self._note_untold()
-            if as_it_came is None and error.origin is not None and self.status:
-                note_untold(said(error.origin.data), error, "Heading", self.outcome.ledger, answered=True)
-            if as_it_came is None:
-                self.outcome.give_up()
-            answer = as_it_came or refused(self.client, error, self.status)
-            self.head = Head(answer.head.status, {**self.headers, **answer.head.headers})
-            self.ended = self._refused = True
-            self._let_go()
-            return (answer.body,)
-        if self.form is Form.STREAM and not self.outcome.begun and self.held <= ANNOUNCED:
+        if error is not None and not self._is_streamed(error):
+            return self._refuse(error)
+        if error is None and self.form is Form.STREAM and not self.outcome.begun and self.held <= ANNOUNCED:
             self._waiting += items
             self.held += sum(map(len, items))
             return ()
@@ -165,6 +155,29 @@ class Heading(Stage[bytes, bytes]):
 
     def idle(self) -> Sequence[bytes]:
         return () if self.head is not None else self._begun(())
+
+    def _is_streamed(self, error: StreamError) -> bool:
+        """Whether an error is told in a stream."""
+        if self.form is not Form.STREAM or self.outcome.begun:
+            return self.form is Form.STREAM
+        return isinstance(error.origin, Origin) and (self.same or self.client.fails_in_stream)
+
+    def _refuse(self, error: StreamError) -> Sequence[bytes]:
+        """The body of an error, which is all that is answered. What it does not tell is recorded."""
+        answer = kept(self.client, error, self.status, self.form) if self.same else None
+        if answer is None and self.outcome.begun:
+            self._note_untold()
+        elif answer is None and self.outcome.announced:
+            self.outcome.ledger.record("Heading", "message", *UNTOLD[1:])
+        if answer is None and error.origin is not None and self.status:
+            note_untold(said(error.origin.data), error, "Heading", self.outcome.ledger, answered=True)
+        if answer is None:
+            self.outcome.give_up()
+        answer = answer or refused(self.client, error, self.status)
+        self.head = Head(answer.head.status, {**self.headers, **answer.head.headers})
+        self.ended = self._refused = True
+        self._let_go()
+        return (answer.body,)
 
     def _note_untold(self) -> None:
         """Record that the content is not told, if nobody did before."""

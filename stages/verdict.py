@@ -57,6 +57,8 @@ class VerdictStage(Stage[Event, Event]):
                 self._decided = True
                 self.outcome.begun = not isinstance(event, StreamError)
                 return
+            if isinstance(event, MessageStart) or event.origin is not None:
+                self.outcome.announced = True
 
     def _note(self, event: Event) -> None:
         outcome = self.outcome

@@ -50,7 +50,11 @@ def answers(client: str, upstream: str, raw: bytes) -> set[tuple[int, bytes]]:
 @pytest.mark.parametrize("client", FAILING)
 @pytest.mark.parametrize("upstream", FAILING)
 def test_an_error_behind_the_announcement_alone_has_its_status_at_every_cut(upstream: str, client: str) -> None:
+    """But where it goes as it came, and to a client that acts on a stream that failed: `test_failed_in_stream`."""
     ((status, body),) = answers(client, upstream, sse(FAILING[upstream]))
+    if client in (upstream, "responses"):
+        assert status == 200
+        return
     assert status == 429
     assert b"slow down" in body
 

@@ -1,16 +1,17 @@
 """pipeline.reply: what stands in front of an answer, and when it is known."""
 
+import itertools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
-from attrs import define, field, frozen
+from attrs import define, evolve, field, frozen
 from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.dialect import Dialect, dialect
 from pipeline.errors import ErrorKind
-from pipeline.events import StreamError
+from pipeline.events import Frame, Origin, StreamError
 from pipeline.limits import Limits
 from pipeline.outcome import Outcome, Verdict
 from pipeline.reply import (
@@ -102,6 +103,29 @@ def test_an_error_behind_the_beginning_of_a_stream_is_told_in_the_stream() -> No
     stage = heading(outcome=failed(SLOW, begun=True))
     assert play(stage, b"begin, error", EOF) == [[b"begin, error"], []]
     assert stage.head == Head(200, STREAM_HEADERS)
+
+
+@pytest.mark.parametrize("same", [True, False])
+@pytest.mark.parametrize("client", ["messages", "chat", "responses"])
+def test_an_error_that_a_stream_told_is_told_in_one_to_its_own_dialect_and_to_who_acts_on_that(
+    client: str, same: bool
+) -> None:
+    for origin, form in itertools.product((Origin(b"{}"), Frame(b"{}"), None), Form):
+        outcome = failed(evolve(SLOW, origin=origin))
+        stage = Heading(dialect(client), form, outcome, same=same)
+        play(stage, b"error", EOF)
+        streamed = isinstance(origin, Origin) and form is Form.STREAM and (same or client == "responses")
+        assert stage.head is not None
+        assert stage.head.status == (200 if streamed else 429)
+
+
+@pytest.mark.parametrize(("announced", "begun"), [(True, False), (False, True), (True, True), (False, False)])
+def test_what_an_error_does_not_tell_is_recorded_once(announced: bool, begun: bool) -> None:
+    outcome = failed(SLOW, begun=begun)
+    outcome.announced = announced
+    play(heading(Form.WHOLE, outcome), EOF)
+    due = ["content"] if begun else ["message"] if announced else []
+    assert [entry.path for entry in outcome.ledger] == due
 
 
 def test_what_announces_a_stream_waits_for_what_decides() -> None:

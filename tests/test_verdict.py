@@ -39,7 +39,16 @@ def test_a_stream_with_its_terminal_is_complete() -> None:
     usage = Usage(input=1, output=2)
     play(stage, BEGIN, MessageDelta(StopReason.MAX_TOKENS, None, usage), MessageStop())
     assert (stage.ended, play(stage, EOF), stage.ended) == (False, [[]], True)
-    assert outcome == Outcome(Verdict.COMPLETE, StopReason.MAX_TOKENS, usage, None, begun=True)
+    assert outcome == Outcome(Verdict.COMPLETE, StopReason.MAX_TOKENS, usage, None, begun=True, announced=True)
+
+
+def test_the_beginning_announces_an_answer_and_so_does_a_frame_that_goes_as_it_came() -> None:
+    silent = Carry("chat", Frame(b"{}"))
+    kept = Carry("chat", Frame(b"{}"), origin=Frame(b"{}"))
+    for event, announced in ((BEGIN, True), (kept, True), (silent, False), (Ping(), False)):
+        outcome = Outcome()
+        play(VerdictStage(outcome), event)
+        assert (outcome.announced, outcome.begun) == (announced, False)
 
 
 @pytest.mark.parametrize("kind", ErrorKind)

@@ -31,6 +31,7 @@ class Chat:
     sentinels: tuple[bytes, ...] = (DONE,)
     told: tuple[str, ...] = ("openai-organization", "openai-processing-ms", "openai-version")
     tells: tuple[str, ...] = ("openai-beta",)
+    fails_in_stream: bool = False
 
     def facts(self, request: Mapping[str, Any]) -> RequestFacts:
         """What a client's request body says that the answer's stages need; what is odd in it counts as absent."""

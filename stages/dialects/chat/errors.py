@@ -21,6 +21,8 @@ KINDS: dict[str, ErrorKind] = {
     "badrequesterror": ErrorKind.INVALID_REQUEST,
     "invalid_argument": ErrorKind.INVALID_REQUEST,
     "context_length_exceeded": ErrorKind.CONTEXT_LENGTH,
+    "exceed_context_size_error": ErrorKind.CONTEXT_LENGTH,  # llama.cpp's
+    "too_many_prompt_tokens": ErrorKind.CONTEXT_LENGTH,  # Perplexity's
     "request_too_large": ErrorKind.REQUEST_TOO_LARGE,
     "rate_limit_exceeded": ErrorKind.RATE_LIMIT,
     "rate_limit_error": ErrorKind.RATE_LIMIT,

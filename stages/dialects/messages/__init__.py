@@ -31,6 +31,7 @@ class Messages:
     sentinels: tuple[bytes, ...] = (DONE,)
     told: tuple[str, ...] = ("anthropic-ratelimit-", "anthropic-organization-id", "anthropic-workspace-id")
     tells: tuple[str, ...] = ("anthropic-version", "anthropic-beta")
+    fails_in_stream: bool = False
 
     def facts(self, request: Mapping[str, Any]) -> RequestFacts:
         """What a client's request body says that the answer's stages need; what is odd in it counts as absent."""

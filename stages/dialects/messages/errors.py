@@ -28,6 +28,7 @@ KINDS: dict[str, ErrorKind] = {
     "serviceunavailableexception": ErrorKind.OVERLOADED,
     "throttlingexception": ErrorKind.RATE_LIMIT,
     "validationexception": ErrorKind.INVALID_REQUEST,
+    "exceed_context_size_error": ErrorKind.CONTEXT_LENGTH,  # llama.cpp's
     "context_length_exceeded": ErrorKind.CONTEXT_LENGTH,  # these come from gateways that speak OpenAI's words too
     "insufficient_quota": ErrorKind.QUOTA,
     "rate_limit_exceeded": ErrorKind.RATE_LIMIT,
@@ -35,8 +36,9 @@ KINDS: dict[str, ErrorKind] = {
 }
 """Words of `type` and `code`, in lower case. What is not among them goes by its number, else it is the provider's."""
 
-TOO_LONG = re.compile(r"prompt is too long|exceeds? (?:the )?(?:context limit|context window)", re.IGNORECASE)
-"""What an invalid request says that the model cannot take; it has no type of its own."""
+TOO_LONG = re.compile(r"prompt is too long|exceed context limit", re.IGNORECASE)
+"""What an invalid request says that the model cannot take, in the words that clients look for; it has no type of its
+own."""
 
 _TOO_LONG = "prompt is too long"
 """The words at which Claude Code compacts the conversation."""
@@ -132,6 +134,4 @@ def _detailed(error: Any, around: dict[str, Any]) -> StreamError:
     code = details.get("error_code") if isinstance(details, dict) else None
     if isinstance(code, str) and code:
         found = evolve(found, code=code)
-    if found.kind is ErrorKind.INVALID_REQUEST and TOO_LONG.search(found.message):
-        found = evolve(found, kind=ErrorKind.CONTEXT_LENGTH)
     return found

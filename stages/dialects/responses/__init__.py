@@ -40,6 +40,7 @@ class Responses:
     )
     tells: tuple[str, ...] = ("openai-beta", "session-id", "thread-id", "x-codex-")
     restates: bool = True
+    fails_in_stream: bool = True
     reasoning: ShowReasoning = ShowReasoning.SUMMARY
     limit: ToldLimit = "incomplete"
 

@@ -40,6 +40,8 @@ KINDS: dict[str, ErrorKind] = {
     "invalid_request_error": ErrorKind.INVALID_REQUEST,
     "invalid_prompt": ErrorKind.INVALID_REQUEST,
     "context_length_exceeded": ErrorKind.CONTEXT_LENGTH,
+    "exceed_context_size_error": ErrorKind.CONTEXT_LENGTH,  # llama.cpp's
+    "too_many_prompt_tokens": ErrorKind.CONTEXT_LENGTH,  # Perplexity's
     "request_too_large": ErrorKind.REQUEST_TOO_LARGE,
     "rate_limit_exceeded": ErrorKind.RATE_LIMIT,
     "rate_limit_error": ErrorKind.RATE_LIMIT,
@@ -78,12 +80,15 @@ CODES: dict[ErrorKind, str] = {
     ErrorKind.QUOTA: "insufficient_quota",
     ErrorKind.BILLING: "insufficient_quota",
     ErrorKind.RATE_LIMIT: "rate_limit_exceeded",
-    ErrorKind.OVERLOADED: "server_is_overloaded",
 }
 """The code that makes Codex do what fits the class: compact, stop, or wait and retry. What may go better another time
 is a `server_error`, which it retries; the rest is an `invalid_prompt`, which it does not."""
 
-BODY_CODES = {**CODES, ErrorKind.REQUEST_TOO_LARGE: "request_too_large"}
+BODY_CODES = {
+    **CODES,
+    ErrorKind.OVERLOADED: "server_is_overloaded",
+    ErrorKind.REQUEST_TOO_LARGE: "request_too_large",
+}
 """The code in an HTTP error that clients know a class by, where the provider's own does not say it."""
 
 KEPT = frozenset(
@@ -98,13 +103,12 @@ KEPT = frozenset(
         "misalignment_policy_violation",
         "rate_limit_exceeded",
         "server_error",
-        "server_is_overloaded",
-        "slow_down",
         "usage_not_included",
         "vector_store_timeout",
     }
 )
-"""Codes that may stand in a response that failed; they are passed on as they come."""
+"""Codes that may stand in a response that failed; they are passed on as they come. Those of an overloaded server are
+not: at them Codex gives up, though it is worth asking again."""
 
 
 def error_in(event: Any, name: bytes = b"") -> StreamError | None:
