@@ -67,7 +67,7 @@ def test_each_choice_of_a_chat_answer_beside_an_error_is_told_and_no_count_that_
         ({"status": "failed", "error": ERROR}, []),
         ({"status": "completed", "error": ERROR}, ["status"]),
         ({"status": "failed"}, ["error"]),
-        ({"status": "cancelled"}, ["error", "status", "body"]),
+        ({"status": "cancelled"}, ["error", "status"]),
         ({"status": "in_progress"}, ["status", "body"]),
     ],
 )

@@ -219,7 +219,8 @@ def roll(
                 choice = choices.get(place) or choices.setdefault(place, _Choice.of(facts, ledger))
                 choice.add(more)
         _tell(whole, {name: value for name, value in chunk.items() if name not in PADDING})
-    counted = _counted(whole.pop("usage", None), ledger)
+    counts, beside = whole.pop("usage", None), _object(whole.get("x_groq")).get("usage")
+    counted = _counted(beside if tells(beside) and not tells(counts) else counts, ledger)
     told = [_closed(place, choice, ledger) for place, choice in sorted(choices.items())]
     named = _named({**whole, "object": "chat.completion"}, facts.model, clock)
     return {**named, "choices": told, **counted}

@@ -26,7 +26,7 @@ from pipeline.events import (
 )
 from pipeline.halves import Halves
 from pipeline.ids import CallIds
-from pipeline.jsontext import dumps, exact, is_object, size_of, whole_text
+from pipeline.jsontext import dumps, exact, is_object, size_of, value_of, whole_text
 from pipeline.ledger import Ledger
 from pipeline.limits import Limits
 from pipeline.unread import Unread
@@ -246,7 +246,10 @@ class CallPart(SpokenPart):
 
     def _finish(self, out: list[Event], *, complete: bool) -> None:
         """The input that it began with is its input if no other came; `{}` is what it begins with if it has none."""
-        if (complete or self.given) and not "".join(self._pieces).strip():
+        text = "".join(self._pieces).strip()
+        if text and self.given and value_of(text) != value_of(_text(self.given)):
+            self.writer.lose("input", "its deltas tell another")
+        if (complete or self.given) and not text:
             out.append(ArgumentsDelta(self.index, _text(self.given or {})))
         self._pieces.clear()
         self._end(out, complete=complete)
@@ -386,8 +389,7 @@ def _search(block: Mapping[str, Any]) -> str | None:
     """What a block looks for; None if it is no search of the web."""
     if (block.get("type"), block.get("name")) != ("server_tool_use", "web_search"):
         return None
-    asked = block.get("input")
-    return _string(asked, "query") if isinstance(asked, dict) else ""
+    return _string(asked, "query") if isinstance(asked := block.get("input"), dict) else ""
 
 
 def _text(value: Any) -> str:
@@ -395,5 +397,4 @@ def _text(value: Any) -> str:
 
 
 def _string(said: Mapping[str, Any], member: str) -> str:
-    value = said.get(member)
-    return value if isinstance(value, str) else ""
+    return value if isinstance(value := said.get(member), str) else ""

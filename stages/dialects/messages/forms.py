@@ -9,7 +9,7 @@ from attrs import define, field
 from pipeline.counts import count_of
 from pipeline.dialect import RequestFacts
 from pipeline.events import Frame, StopReason, StreamError, Usage
-from pipeline.jsontext import as_written, dumps, holds_object, verbatim
+from pipeline.jsontext import as_written, dumps, holds_object, value_of, verbatim
 from pipeline.ledger import Ledger
 from pipeline.unread import says
 from stages.dialects.messages.encode import UNCOUNTED, message_id
@@ -148,6 +148,8 @@ class _Block:
                 before = self.said.get(name)
                 self.said[name] = (before if isinstance(before, str) else "") + text
             elif holds_object(text):
+                if (given := self.said.get("input")) and given != value_of(text):
+                    ledger.record("messages.forms", "content[].input", "dropped", "its deltas tell another")
                 self.said["input"] = verbatim(text)
             elif text.strip():
                 self.said["input"] = {}

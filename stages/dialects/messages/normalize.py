@@ -208,6 +208,8 @@ class MessagesNormalizer(Normalizer):
         return ""
 
     def _message_start(self, event: Mapping[str, Any], frame: Frame, out: list[Event]) -> None:
+        if self._started:
+            self.ledger.record(STAGE, "message_start", "ignored", "the message has begun")
         self._begin(_object(event.get("message")), out)
 
     def _block_start(self, event: Mapping[str, Any], frame: Frame, out: list[Event]) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from itertools import islice
 from typing import Any, Final
 
-from attrs import define, field
+from attrs import define, evolve, field
 
 from pipeline.dialect import RequestFacts
 from pipeline.events import Frame, StopReason
@@ -69,7 +69,7 @@ def unroll(body: bytes, *, facts: RequestFacts, ledger: Ledger, clock: Callable[
     told = items if isinstance(items, list) else []
     output = [whole for item in told if isinstance(item, dict) and (whole := unrolled.item(item)) is not None]
     if failed and not says(base.get("error")):
-        base["error"] = failed_error(failure_of(base))
+        base["error"] = failed_error(evolve(failure_of(base), retryable=True))  # a `server_error`
         ledger.record("responses.forms", "error", "mended", "none was told")
     ended = ("failed",) if failed else (COMPLETED, INCOMPLETE)
     if status not in ended:
