@@ -10,14 +10,15 @@ from pipeline.dialect import RequestFacts
 from pipeline.events import AnnotationDelta, Event
 from pipeline.route import AnswerOptions
 from pipeline.testing import Chunk, cut
+from stages.scrub.inplace import OWN
 from tests import messages_stream as messages
 from tests.canonical import REASONING, TEXT, losses, start, stop, text, think
 from tests.lawful import check_law
 from tests.markup_streams import Part, chatted, messaged, responded, sse
 from tests.returning import payloads, returned
 from tests.scrubbing import MARKUP, NATIVE, NATIVE_HIDING, PROMPT
-from tests.test_scrub_placed import OWN, said, steps, without_ids
 from tests.test_scrub_placed import call as called
+from tests.test_scrub_placed import said, steps, without_ids
 
 FACTS = RequestFacts(tools={"f": {}})
 STREAMS: dict[str, Callable[[Sequence[Part]], list[Any]]] = {

@@ -38,8 +38,9 @@ class LostFrames:
     def late(self, said: Mapping[str, Any]) -> None:
         """A delta of a block that is not open is lost; one that is known and says nothing was none."""
         delta = said.get("delta")
-        known = isinstance(delta, dict) and word(delta.get("type")) in DELTA_KINDS
-        if not known or any(says(delta[name]) for name in OF_DELTA & delta.keys() - {"type"}):
+        delta = delta if isinstance(delta, dict) else {}
+        known = word(delta.get("type")) in DELTA_KINDS
+        if not known or any(says(delta.get(name)) for name in OF_DELTA - {"type"}):
             self.ledger.record(STAGE, "delta", "dropped", CLOSED)
         self.lose(said if known else {**said, "delta": None})
 
