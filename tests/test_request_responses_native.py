@@ -11,8 +11,11 @@ from pipeline.request import (
     Request,
     RequestOptions,
 )
+from pipeline.testing import cut
 from stages.dialects.responses.request import build, parse
+from tests.markup_streams import responded, sse
 from tests.request_shapes import GO, JSON, NAMESPACES
+from tests.returning import payloads, returned
 
 SCHEMA = {"type": "object", "properties": {"a": {"type": "string"}}}
 GO_ITEM = {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "go"}]}
@@ -145,3 +148,36 @@ def test_a_call_has_a_namespace_in_this_dialect_alone_and_only_if_it_came_with_o
     assert isinstance(foreign, list)
     calls = [item for item in foreign if item["type"] in ("function_call", "custom_tool_call")]
     assert [("namespace" in item, item["name"]) for item in calls] == [(False, "clock__f"), (False, "g")]
+
+
+def minted() -> JSON:
+    """A reasoning item that the client was told of, which the upstream wrote as text."""
+    raw = sse(*responded([("text", ["<think>x</think>Hi"])]))
+    told = payloads(returned("responses", cut(raw, "frame"))[0])[-1]["response"]["output"]
+    (item,) = (item for item in told if item["type"] == "reasoning")
+    found: JSON = item
+    return found
+
+
+@pytest.mark.parametrize("beside", [{}, {"encrypted_content": None}, {"status": "completed", "content": None}])
+@pytest.mark.parametrize("edited", [False, True])
+def test_reasoning_that_the_upstream_wrote_as_text_does_not_go_up_as_an_item_of_its(beside: JSON, edited: bool) -> None:
+    item = {**minted(), **beside}
+    said = {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "Hi"}]}
+    request = read(**items(GO_ITEM, item, said, GO_ITEM))
+    ledger = Ledger(direction="request")
+    written = build(evolve(request, turns=(*request.turns, GO)) if edited else request, ledger=ledger).body["input"]
+    assert isinstance(written, list)
+    assert [one["type"] for one in written[:3]] == ["message"] * 3
+    assert edited or written == [GO_ITEM, said, GO_ITEM]
+    assert [(entry.path, entry.action) for entry in ledger] == [("input[1]", "dropped")]
+
+
+@pytest.mark.parametrize(
+    "beside", [{"id": "rs_68af"}, {"id": "rs_sw1"}, {"id": None}, {"encrypted_content": "blob"}, {"id": ["rs_sw1_"]}]
+)
+def test_other_reasoning_goes_up_as_it_came(beside: JSON) -> None:
+    item = {**minted(), **beside}
+    ledger = Ledger(direction="request")
+    assert build(read(**items(item, GO_ITEM)), ledger=ledger).body["input"] == [item, GO_ITEM]
+    assert list(ledger) == []

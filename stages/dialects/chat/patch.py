@@ -72,12 +72,19 @@ class Spot:
         return [_number(entry.get("index")) for entry in entries if isinstance(entry, dict)]
 
     def silence(self, respoken: bool, ledger: Ledger) -> Json:
-        """What is said of the tokens of a text that was changed, which would tell what they were: nothing."""
-        if not respoken or "logprobs" not in self.choice:
+        """What is said of the tokens of a text that was changed, and in the older member that some servers repeat it
+        in, which would tell what it was: nothing."""
+        if not respoken:
             return {}
-        if self.choice["logprobs"]:
-            ledger.record("chat.patch", "logprobs", "dropped", "the text that they tell of was changed")
-        return {"logprobs": None}
+        silent: Json = {}
+        if "logprobs" in self.choice:
+            silent["logprobs"] = None
+            if self.choice["logprobs"]:
+                ledger.record("chat.patch", "logprobs", "dropped", "the text that they tell of was changed")
+        if (twin := self.choice.get("text")) and twin == self.delta.get("content"):
+            silent["text"] = ""
+            ledger.record("chat.patch", "choices[].text", "dropped", "the text that it repeats was changed")
+        return silent
 
     def holding(self, delta: Mapping[str, Any], **members: Any) -> Json:
         """The chunk's choices with another delta, and other members beside it."""

@@ -46,6 +46,7 @@ from stages.dialects.responses.written import ARGUMENTS, INPUT, OUTPUT_TEXT, RAW
 
 ADDED: Final = "response.output_item.added"
 ITEM_DONE: Final = "response.output_item.done"
+NOTE: Final = f"{OUTPUT_TEXT.event}.annotation.added"
 
 SPEAKING: Final = ("message", "reasoning")
 """The items that are ended where their own end was left out."""
@@ -141,7 +142,11 @@ class Keeper:
             return self._item_done(said, made, events)
         if kind in EVENTS:
             return self._text(said, made, events)
-        return _placed(said, self.of(said))
+        kept = self.of(said)
+        back = _placed(said, kept)
+        if kind == NOTE and back is not None and kept is not None:
+            kept.text_of(said, OUTPUT_TEXT).notes.append(said.get("annotation"))
+        return back
 
     def unsaid(self, said: Mapping[str, Any], why: str) -> None:
         """What stands beside a text that is told nowhere is lost."""
@@ -247,6 +252,7 @@ class Keeper:
         if step == DELTA:
             return {**back, **_more(text, said, was, now, self.ledger)}
         text.changed = text.changed or was != now
+        text.done = text.done or step == DONE
         text.closed = text.closed or step == PART_DONE or text.announced is None
         rest = now if text.pieces else now.removeprefix(JOINT)
         if step == PART_DONE:

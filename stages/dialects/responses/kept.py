@@ -13,6 +13,7 @@ from pipeline.ledger import Ledger
 from pipeline.message import Content, Message, disassemble
 from stages.dialects.responses.announced import Announced
 from stages.dialects.responses.encode import ResponsesEncoder
+from stages.dialects.responses.opaque import OURS
 from stages.dialects.responses.written import (
     ARGUMENTS,
     INPUT,
@@ -68,8 +69,12 @@ class Text:
     first: Announced | None = None
     """What its announcement tells, while nothing is known of what comes behind it."""
     pieces: list[str] = field(factory=list)
+    notes: list[Any] = field(factory=list)
+    """The citations that were told of it."""
     changed: bool = False
     """It is not what the server said."""
+    done: bool = False
+    """Its own end was told, and perhaps that of its part not."""
     closed: bool = False
     anew: bool = False
     """It is told anew, and so must be its end."""
@@ -175,7 +180,8 @@ class Kept:
         spot: Json = {"item_id": self.item.get("id"), "output_index": self.place}
         if text.words not in CALLS.values():
             spot[text.words.index] = at
-        yield f"{text.words.event}.done", {**spot, text.words.member: text.text, **text.words.beside}
+        if not text.done:
+            yield f"{text.words.event}.done", {**spot, text.words.member: text.text, **text.words.beside}
         if not part:
             return
         if text.announced is not None:
@@ -260,8 +266,9 @@ class NewItems(ResponsesEncoder):
         return index in self._blocks
 
     def _id(self, prefix: str) -> str:
-        """An id that no item of the server's has, even if its ids are made as ours are, by another hop of ours."""
-        return f"{prefix}_{secrets.token_hex(16)}"
+        """An id that no item of the server's has, even if its ids are made as ours are, by another hop of ours; it is
+        known as one of ours when it comes back."""
+        return f"{prefix}_{OURS}{secrets.token_hex(16)}"
 
     def _place(self, item: Written) -> None:
         if item.place < 0:
@@ -270,9 +277,13 @@ class NewItems(ResponsesEncoder):
 
 
 def text_part(text: Text) -> Json:
-    """A part with its text."""
+    """A part with its text, and what was told beside it."""
     words = text.words
-    return {**(text.announced or {"type": words.type, **words.empty}), words.member: text.text}
+    part: Json = {**(text.announced or {"type": words.type, **words.empty}), words.member: text.text}
+    if text.notes:
+        before = part.get("annotations")
+        part["annotations"] = [*(before if isinstance(before, list) else ()), *text.notes]
+    return part
 
 
 def restated_part(text: Text, part: Any, rest: str, ledger: Ledger, *, doubted: bool) -> Any:

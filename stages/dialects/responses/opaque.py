@@ -18,6 +18,10 @@ TEXTS = ("summary", "content")
 
 BLOB = "encrypted_content"
 
+OURS = "sw1_"
+"""What stands behind `rs_` in the id of reasoning that was read out of a text of the upstream's, which knows no such
+item."""
+
 
 def proof_of(item: Mapping[str, Any]) -> str:
     """The signature that a reasoning item is carried as; empty if it has no blob."""

@@ -5,7 +5,6 @@ from typing import Any
 
 from attrs import evolve
 
-from pipeline import envelope
 from pipeline.builder import Builder
 from pipeline.effort import OFF, effort_under, is_off
 from pipeline.events import ToolKind
@@ -34,7 +33,7 @@ from pipeline.request import (
 )
 from pipeline.toolnames import BuiltRequest, OfferedTool, ToolNames, UpstreamIds
 from pipeline.turns import SOMETHING, bind, distinct
-from stages.dialects.responses.request_items import JSON, ItemWriter
+from stages.dialects.responses.request_items import JSON, ItemWriter, is_anew
 from stages.dialects.responses.request_tables import (
     ANY_ID,
     BARRED,
@@ -114,7 +113,7 @@ class _Builder(Builder):
                 part.where: writer.items([evolve(turn, parts=(part,))])
                 for turn in turns
                 for part in turn.parts
-                if isinstance(part, ReasoningPart) and envelope.is_sealed(part.opaque)
+                if isinstance(part, ReasoningPart) and is_anew(part)
             }
             if anew:
                 body["input"] = replaced(request.given.body["input"], anew)

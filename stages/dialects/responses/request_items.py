@@ -34,6 +34,7 @@ from pipeline.request import (
 )
 from pipeline.toolnames import OfferedTool, ToolNames, UpstreamIds
 from pipeline.turns import ERROR_PREFIX, document_text, nodes_of, only_text
+from stages.dialects.responses.opaque import OURS
 
 JSON = dict[str, Any]
 
@@ -232,7 +233,7 @@ class ItemWriter:
 
     def _reasoning(self, part: ReasoningPart) -> Iterator[JSON]:
         """Reasoning goes back to the provider that sealed it, in this dialect as it came, else nowhere."""
-        if self.native and not envelope.is_sealed(part.opaque):
+        if self.native and not is_anew(part):
             yield {"type": "reasoning", **part.private.get("item", {})}
             return
         sealed = envelope.open(part.opaque, upstream=self.options.upstream, text=part.text)
@@ -252,6 +253,14 @@ class ItemWriter:
         if part.kind is ToolKind.CUSTOM:
             return self.own(part, {"type": "custom_tool_call", **call, "input": text})
         return self.own(part, {"type": "function_call", **call, "arguments": text if text.strip() else "{}"})
+
+
+def is_anew(part: ReasoningPart) -> bool:
+    """Whether reasoning is not the upstream's as it came: another provider sealed it, or it was read out of a text of
+    the upstream's and has an id of ours, which no upstream knows."""
+    name = part.private.get("item", {}).get("id")
+    ours = isinstance(name, str) and name.startswith(f"rs_{OURS}")
+    return envelope.is_sealed(part.opaque) or (ours and not part.opaque)
 
 
 def _marked(content: list[JSON]) -> list[JSON]:
