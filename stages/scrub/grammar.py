@@ -86,7 +86,7 @@ class Place:
     """Those of them whose input is free text."""
     limits: Limits = DEFAULT_LIMITS
     openings: "Openings" = field(factory=lambda: Openings())
-    """What surely begins markup of calls."""
+    """What surely begins markup of calls, or ends the reasoning that this stands in."""
     weak: bool = False
     """The family that reads it is weak markup."""
     early: bool = False
@@ -110,6 +110,8 @@ class Openings:
 
     tokens: tuple[str, ...] = ()
     pattern: "re.Pattern[str] | None" = None
+    closers: tuple[str, ...] = ()
+    """Those of the tokens that end the reasoning in which the markup stands, wherever they stand in it."""
 
     def here(self, source: "Source") -> Generator[None, None, bool]:
         """Whether markup begins here, where one of the openers stands; nothing is taken."""

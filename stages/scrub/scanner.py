@@ -23,6 +23,7 @@ from stages.scrub.grammar import (
     Thinking,
     Tools,
     Unfinished,
+    beginnings,
 )
 from stages.scrub.openers import Openers, closers_of, openers, openers_in_reasoning, openings
 
@@ -219,8 +220,11 @@ class Scanner:
         """The markup under way is text."""
         text, at = attempt.rest()
         self._attempt = None
-        self._code.passed(text[at:])
-        self._tell(text[at:], out)
+        found = beginnings(self._closers).search(text, at) if self._closers else None
+        end = found.start() if found else len(text)
+        self._code.passed(text[at:end])
+        self._tell(text[at:end], out)
+        self._text, self._at = text, end
 
     def _scan(self, out: list[Piece]) -> None:
         goes_on = True
@@ -273,7 +277,7 @@ class Scanner:
             tools=self.tools,
             freeform=self.freeform,
             limits=self.limits,
-            openings=openings(self.families),
+            openings=openings(self.families, self._closers),
             weak=candidates[0][1].weak,
             early=self.early and not self._closers,
         )

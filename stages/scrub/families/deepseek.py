@@ -267,17 +267,17 @@ def _raw(source: Source, place: Place, kind: str) -> Generator[Found | None, Non
     if kind == KIND:
         yield from skip(source)
         name = (yield from _word(source, _NAME, sys.maxsize)) or (KIND if KIND in place.tools else "")
-    name, most = name_of(name), sys.maxsize
+    name, most, ends = name_of(name), sys.maxsize, (*CALL, *SECTION, *place.openings.closers)
     if name not in place.freeform:
         yield from skip(source)
         most = NEAR
     try:
-        text, token = yield from until(source, (*CALL_END, *SECTION_END, *CALL, *SECTION), most)
+        text, token = yield from until(source, (*CLOSERS, *ends), most)
     except Unfinished:
         if name in place.freeform:
             raise
         raise Refused from None
-    if token in CALL or token in SECTION:
+    if token in ends:
         raise Refused
     if token in SECTION_END:
         source.at -= len(token)
