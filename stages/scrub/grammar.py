@@ -209,6 +209,8 @@ class Family:
     """What ends its reasoning, for where the prompt has opened it."""
     stray: bool = False
     """It makes nothing: closers that lack their opener, tokens that end a turn."""
+    closes: bool = True
+    """If it is stray: its tokens are closers, and may close what prose speaks of."""
     weak: bool = False
     """Prose may hold it: it is read only on demand, and makes a call only of a tool that is offered."""
     opening: str = ""
@@ -331,9 +333,14 @@ def second(source: Source) -> Generator[None, None, str]:
 
 
 def stray(source: Source, place: Place) -> Generator[None, None, None]:
-    """A token that makes nothing, unless prose speaks of it."""
+    """A closer that makes nothing, unless prose speaks of it, or of what it closes."""
     if place.shown:
         raise Refused
+    yield from alone(source, place)
+
+
+def alone(source: Source, place: Place) -> Generator[None, None, None]:
+    """A token that makes nothing, unless prose speaks of it."""
     if place.mentioned and (yield from peek(source)) not in ("", "\n"):
         raise Refused
 

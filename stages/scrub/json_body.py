@@ -256,6 +256,21 @@ def begins(source: Source) -> Generator[None, None, bool]:
     return inside in "{]" if char == "[" else inside in _BEGIN or inside == "_" or inside.isalpha()
 
 
+def hollow(source: Source, closers: tuple[str, ...]) -> Generator[None, None, bool]:
+    """Take the bracket of a body in which nothing follows but the closer, and that, if they stand here; whether they
+    do."""
+    source.mark()
+    token = ""
+    if (yield from one_of(source, ("{", "["))):
+        yield from skip(source)
+        token = yield from one_of(source, closers)
+    if not token:
+        source.back()
+        return False
+    source.taken()
+    return True
+
+
 @frozen
 class Behind:
     """What stands behind a body: the closer, or its beginning, if the end of the message cut it; `{`: another body
