@@ -41,7 +41,8 @@ class AnswerOptions:
     """Tool calls and reasoning written as text. `native`: the model calls tools in the upstream's own form, so calls in
     its text are taken up only if it made no other; `prompt`: it was told to write them as text; `off`: text is text."""
     residue: Leftover = "verbatim"
-    """What becomes of markup that makes no call because the model made one in the upstream's own form."""
+    """What becomes of markup that makes no call because the model made one in the upstream's own form. `hide` also
+    drops a closer that has nothing to close, where it stands at a line's start or end, or right behind a word."""
     unfinished: Leftover = "verbatim"
     """What becomes of markup that the end of the answer cut."""
     reasoning_open: bool = False

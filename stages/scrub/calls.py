@@ -1,6 +1,7 @@
 """The calls that the objects of a JSON body are."""
 
 import json
+import re
 from collections.abc import Collection, Iterator, Mapping
 
 from attrs import evolve
@@ -29,6 +30,7 @@ LEFT = Lost("what stands beside the name and the arguments of a call")
 MENDED = Lost("the JSON of a call", "mended")
 _NULL = Value(None, "null")
 """The arguments of a call that gives none."""
+_NOTHING = re.compile(f"[{BLANK}]*{{[{BLANK}]*}}[{BLANK}]*")
 _ENDS = ("}", "]", '"', "'")
 """What a member ends with that is surely whole."""
 
@@ -93,13 +95,18 @@ def call_of(name: str, body: Body, depth: int, id: str = "", freeform: Collectio
         return NO_ARGUMENTS
     if not (name := name_of(name)):
         return NO_NAME
-    if body.whole and not any(value.mended for value in arguments.values()):
+    if body.whole and _stands(body.text, arguments):
         text = whole_escapes(body.text)
         call = Call(name, text, id, mended=text != body.text)
     else:
         left = any(value.repeated for value in arguments.values())
         call = Call(name, _text({key: value.value for key, value in arguments.items()}), id, mended=True, left=left)
     return _freed(call) if name in freeform else call
+
+
+def _stands(text: str, arguments: Mapping[str, Value]) -> bool:
+    """Whether arguments stand in a text as they are, and were not mended."""
+    return not any(value.mended for value in arguments.values()) if arguments else _NOTHING.fullmatch(text) is not None
 
 
 def input_of(arguments: str) -> str:
@@ -163,12 +170,13 @@ def given_call(name: str, text: str, depth: int, freeform: Collection[str]) -> C
 
 def free_call(name: str, text: str, depth: int, freeform: Collection[str]) -> Call | Lost:
     """The call of a freeform tool whose input is a text, or a JSON string that holds it, or an object that could be
-    mended and has it as its one member `input`."""
+    mended and has it as its one member `input`, or no member at all."""
     if name not in freeform or not text.strip():
         return NO_ARGUMENTS
     found = objects(Body(text.strip(), False), depth)[0] if text.lstrip().startswith("{") else None
-    if found is not None and found.keys() == {"input"} and isinstance(found["input"].value, str):
-        return Call(name, _text({"input": found["input"].value}), mended=True)
+    said = found["input"].value if found is not None and found.keys() == {"input"} else "" if found == {} else None
+    if isinstance(said, str):
+        return Call(name, _text({"input": said}), mended=True)
     try:
         said = json.loads(text)
     except (ValueError, RecursionError):

@@ -10,6 +10,7 @@ MARKS = 3
 
 _BEFORE = re.compile(r"(?:[\s>]|(?:[-*+]|\d{1,9}[.)])(?=\s))*")
 _UNDER_WAY = re.compile(_BEFORE.pattern + r"(?:[-*+]|\d{1,9}[.)]?)?")
+_RUNS = re.compile("`+|~+|[^`~]+")
 _MOST = 64
 """So many characters of a line are looked at, blanks at its start apart."""
 
@@ -47,6 +48,11 @@ class Code:
     def inside(self) -> bool:
         """The next character stands in code."""
         return bool(self._span or self._fence)
+
+    def read(self, text: str) -> None:
+        """Any text has passed."""
+        for found in _RUNS.finditer(text):
+            (self.marks if found.group()[0] in FENCES else self.passed)(found.group())
 
     def passed(self, text: str) -> None:
         """Text without marks has passed."""

@@ -211,6 +211,9 @@ class Loose:
             token = yield from one_of(source, known)
             if token in self.closings:
                 return Ended.WHOLE
+            if token in self.ends.openings.closers:
+                source.at -= len(token)
+                return Ended.CUT
             if token:
                 ended = yield from self._met(token)
                 if ended is not Ended.WHOLE:
@@ -304,8 +307,8 @@ class _Adrift:
     def string(self) -> Generator[None, None, tuple[Ended, int] | None]:
         """Go on in what may be a string, up to its end."""
         source, quote, closed = self.source, self.quote, None
-        closers = self.ends.closers
-        search = marks_of(frozenset(closer[0] for closer in closers), quote + ESCAPE).search
+        closers, last = self.ends.closers, self.ends.openings.closers
+        search = marks_of(frozenset(closer[0] for closer in (*closers, *last)), quote + ESCAPE).search
         while True:
             found = search(source.text, source.at)
             self._take(found.start() if found else len(source.text))
@@ -327,7 +330,9 @@ class _Adrift:
             elif found.group() == ESCAPE:
                 self._take(source.at + 2)
             else:
-                past, token = source.past, (yield from one_of(source, closers))
+                past, token = source.past, (yield from one_of(source, (*closers, *last)))
+                if token in last:
+                    return Ended.CUT, past
                 closed = past if token and closed is None else closed
                 source.at += 0 if token else 1
                 self.before = (token or found.group())[-1]

@@ -80,6 +80,11 @@ class Fence:
         return closes
 
 
+def closing(closers: tuple[str, ...], around: Fence | None) -> tuple[str, ...]:
+    """What ends a body, in a fence or in none."""
+    return closers if around is None else (*closers, around.marks)
+
+
 def fence(source: Source) -> Generator[None, None, Fence]:
     """Take the line that opens a code fence; where the body begins in it, one word may stand between.
 

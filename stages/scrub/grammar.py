@@ -86,7 +86,7 @@ class Place:
     """Those of them whose input is free text."""
     limits: Limits = DEFAULT_LIMITS
     openings: "Openings" = field(factory=lambda: Openings())
-    """What surely begins markup of calls."""
+    """What surely begins markup of calls, or ends the reasoning that this stands in."""
     weak: bool = False
     """The family that reads it is weak markup."""
     early: bool = False
@@ -110,6 +110,8 @@ class Openings:
 
     tokens: tuple[str, ...] = ()
     pattern: "re.Pattern[str] | None" = None
+    closers: tuple[str, ...] = ()
+    """Those of the tokens that end the reasoning in which the markup stands, wherever they stand in it."""
 
     def here(self, source: "Source") -> Generator[None, None, bool]:
         """Whether markup begins here, where one of the openers stands; nothing is taken."""
@@ -207,6 +209,8 @@ class Family:
     """What ends its reasoning, for where the prompt has opened it."""
     stray: bool = False
     """It makes nothing: closers that lack their opener, tokens that end a turn."""
+    closes: bool = True
+    """If it is stray: its tokens are closers, and may close what prose speaks of."""
     weak: bool = False
     """Prose may hold it: it is read only on demand, and makes a call only of a tool that is offered."""
     opening: str = ""
@@ -329,9 +333,14 @@ def second(source: Source) -> Generator[None, None, str]:
 
 
 def stray(source: Source, place: Place) -> Generator[None, None, None]:
-    """A token that makes nothing, unless prose speaks of it."""
+    """A closer that makes nothing, unless prose speaks of it, or of what it closes."""
     if place.shown:
         raise Refused
+    yield from alone(source, place)
+
+
+def alone(source: Source, place: Place) -> Generator[None, None, None]:
+    """A token that makes nothing, unless prose speaks of it."""
     if place.mentioned and (yield from peek(source)) not in ("", "\n"):
         raise Refused
 

@@ -8,7 +8,7 @@ from attrs import define, evolve, field, frozen
 
 from pipeline.jsontext import BLANK, end_of
 from stages.scrub.early import Beginning
-from stages.scrub.ends import BEHIND_STRING, NEAR, Ended, Ends, Loose, adrift, within
+from stages.scrub.ends import BEHIND_STRING, NEAR, Ended, Ends, Loose, adrift, marks_of, within
 from stages.scrub.fence import FAR, Fence, another
 from stages.scrub.grammar import (
     Openings,
@@ -34,6 +34,8 @@ _LOOSE = {**{opening: (closing,) for opening, closing in COMMENTS.items()}, LEAK
 """What opens what strict JSON does not hold, besides quotes of one character, and what closes it then."""
 _BEGIN = "\"'“‘{}/,:[]"
 """What may stand behind the brace of an object, besides the letters of a bare key."""
+_STOPS = '"\\' + "".join(map(chr, range(0x20)))
+"""What a string of strict JSON ends with, or holds in escapes only."""
 _MARKS = ("```", "~~~")
 _TOO_MANY = ("}", "]", ";")
 _BETWEEN = (*_TOO_MANY, "{", ",", *_MARKS, *COMMENTS)
@@ -64,7 +66,9 @@ class _Extent:
     string: int = 0
     """Where the last string began, by what was taken before it."""
     closed: int = 0
-    """Where the closer stands that ends the body, if what it stands in is no string after all."""
+    """Where that stands which ends the body, if what it stands in is no string after all."""
+    ended: Ended = Ended.CLOSED
+    """How it ends there."""
 
     def take(self, source: Source, end: int) -> None:
         """Take the text up to `end`."""
@@ -105,7 +109,7 @@ def body(
             source.taken()
             return Body("", False)
         if extent.closed:
-            ended, end = Ended.CLOSED, extent.closed
+            ended, end = extent.ended, extent.closed
         else:
             drifting = extent.string or source.past
             source.back()
@@ -160,7 +164,8 @@ def _to_end(source: Source, extent: _Extent) -> Generator[Part | None, None, End
             extent.string = source.past
             extent.take(source, source.at + 1)
             if char == '"':
-                yield from _string(source, extent)
+                if not (yield from _string(source, extent)):
+                    return None
             elif (ended := (yield from _loose(source, extent, (QUOTES[char],)))) is not Ended.WHOLE:
                 return ended
             if not (yield from _may_follow(source, extent)):
@@ -177,15 +182,44 @@ def _to_end(source: Source, extent: _Extent) -> Generator[Part | None, None, End
             extent.take(source, source.at + 1)
 
 
-def _string(source: Source, extent: _Extent) -> Generator[Part | None, None, None]:
-    """Take the rest of a string of strict JSON: whatever stands in it is its."""
+def _string(source: Source, extent: _Extent) -> Generator[Part | None, None, bool]:
+    """Take the rest of a string of strict JSON: whatever stands in it is its; whether it is one."""
+    if extent.ends.openings.closers:
+        return (yield from _weighed(source, extent))
     while True:
         extent.take(source, end_of(_INSIDE, source.text, source.at))
         if source.left and source.text[source.at] != "\\":
             extent.take(source, source.at + 1)
-            return
+            return True
         if not (yield from _more(source, extent)):
             raise Unfinished
+
+
+def _weighed(source: Source, extent: _Extent) -> Generator[None, None, bool]:
+    """The same in reasoning. It is none if it holds what ends that, and a control character, or if nothing closes it:
+    then the body ends where that stands."""
+    last, closed, control = extent.ends.openings.closers, 0, False
+    search = marks_of(frozenset(token[0] for token in last), _STOPS).search
+    while not (closed and control):
+        found = search(source.text, source.at)
+        source.at = found.start() if found else len(source.text)
+        if found is None or (found.group() == "\\" and source.left < len("\\.")):
+            if not (yield from more(source)):
+                break
+        elif found.group() == "\\":
+            source.at += len("\\.")
+        elif found.group() == '"':
+            source.at += 1
+            return True
+        else:
+            past, token = source.past, "" if closed else (yield from one_of(source, last))
+            closed = past if token else closed
+            control = control or found.group() < " "
+            source.at += 0 if token else 1
+    if not closed:
+        raise Unfinished
+    extent.closed, extent.ended = closed, Ended.CUT
+    return False
 
 
 def _may_follow(source: Source, extent: _Extent) -> Generator[Part | None, None, bool]:
@@ -220,6 +254,21 @@ def begins(source: Source) -> Generator[None, None, bool]:
         return False
     inside = yield from second(source)
     return inside in "{]" if char == "[" else inside in _BEGIN or inside == "_" or inside.isalpha()
+
+
+def hollow(source: Source, closers: tuple[str, ...]) -> Generator[None, None, bool]:
+    """Take the bracket of a body in which nothing follows but the closer, and that, if they stand here; whether they
+    do."""
+    source.mark()
+    token = ""
+    if (yield from one_of(source, ("{", "["))):
+        yield from skip(source)
+        token = yield from one_of(source, closers)
+    if not token:
+        source.back()
+        return False
+    source.taken()
+    return True
 
 
 @frozen

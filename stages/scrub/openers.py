@@ -59,13 +59,13 @@ def openers_in_reasoning(families: tuple[Family, ...], closers: tuple[str, ...],
 
 
 @cache
-def openings(families: tuple[Family, ...]) -> Openings:
-    """What surely begins strong markup of calls."""
+def openings(families: tuple[Family, ...], closers: tuple[str, ...] = ()) -> Openings:
+    """What surely begins strong markup of calls, and the closers of the reasoning that it stands in."""
     strong = [family for family in families if not (family.reasoning or family.stray or family.weak)]
-    tokens = tuple(dict.fromkeys(token for family in strong for token in family.openers))
-    alone = [re.escape(token) for family in strong if not family.opening for token in family.openers]
-    patterns = [*(family.opening for family in strong if family.opening), *alone]
-    return Openings(tokens, re.compile("|".join(patterns)) if patterns else None)
+    tokens = tuple(dict.fromkeys((*closers, *(token for family in strong for token in family.openers))))
+    alone = [token for family in strong if not family.opening for token in family.openers]
+    patterns = [*(family.opening for family in strong if family.opening), *map(re.escape, (*alone, *closers))]
+    return Openings(tokens, re.compile("|".join(patterns)) if patterns else None, closers)
 
 
 @cache

@@ -23,6 +23,7 @@ from stages.scrub.grammar import (
     Thinking,
     Tools,
     Unfinished,
+    beginnings,
 )
 from stages.scrub.openers import Openers, closers_of, openers, openers_in_reasoning, openings
 
@@ -219,8 +220,11 @@ class Scanner:
         """The markup under way is text."""
         text, at = attempt.rest()
         self._attempt = None
-        self._code.passed(text[at:])
-        self._tell(text[at:], out)
+        found = beginnings(self._closers).search(text, at) if self._closers else None
+        end = found.start() if found else len(text)
+        self._read(text[at:end])
+        self._tell(text[at:end], out)
+        self._text, self._at = text, end
 
     def _scan(self, out: list[Piece]) -> None:
         goes_on = True
@@ -273,7 +277,7 @@ class Scanner:
             tools=self.tools,
             freeform=self.freeform,
             limits=self.limits,
-            openings=openings(self.families),
+            openings=openings(self.families, self._closers),
             weak=candidates[0][1].weak,
             early=self.early and not self._closers,
         )
@@ -306,7 +310,7 @@ class Scanner:
         attempt.size = None
         attempt.told = attempt.told + size_of(raw) if isinstance(found, Part) else 0  # a body is kept until it is whole
         if isinstance(found, Plain):
-            self._code.passed(raw)
+            self._read(raw)
             self._tell(raw, out)
             return
         call = found if isinstance(found, Call | Lost | Part) else None
@@ -328,12 +332,16 @@ class Scanner:
         if not attempt.found and len(attempt.candidates) > 1:
             self._begin(attempt.candidates[1:], text, at)
             return
-        if not self._closers:
+        if not self._closers and attempt.family.closes:
             self._shown = max(0, self._shown + (-1 if attempt.family.stray else 1))
         self._text, self._at = text, at + 1
         first = text[at : at + 1]
         self._code.passed(first)
         self._tell(first, out)
+
+    def _read(self, text: str) -> None:
+        """This is text after all; what it quotes goes on behind it."""
+        (self._code.passed if self._closers else self._code.read)(text)
 
     def _tell(self, text: str, out: list[Piece]) -> None:
         """This is text, or reasoning."""

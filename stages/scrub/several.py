@@ -4,7 +4,7 @@ from collections.abc import Generator
 
 from stages.scrub.calls import beside, calls_in, framed
 from stages.scrub.early import Beginning
-from stages.scrub.fence import Fence
+from stages.scrub.fence import Fence, closing
 from stages.scrub.grammar import Found, Lost, Place, Plain, Source
 from stages.scrub.json_body import Behind, body, end
 from stages.scrub.outside import Outside
@@ -21,10 +21,11 @@ def bodies(
     """
     depth, name, before, another = place.limits.json_depth, outside.name, Behind(), False
     doubtful: list[Found] = []
+    fenced = around
     while True:
         between = [*beside(before)]
         early = Beginning(place, name) if place.early and not (outside.given or between or doubtful) else None
-        read = yield from body(source, closers, depth, early, openings=place.openings)
+        read = yield from body(source, closing(closers, fenced), depth, early, openings=place.openings)
         calls = [*calls_in(read, depth, name, tools=place.tools, freeform=place.freeform)]
         calls = framed(outside.beside(calls, depth, place.freeform), around)
         opened = early is not None and early.opened
@@ -38,3 +39,4 @@ def bodies(
                 yield from doubtful if behind.token else (Plain(),)
             return behind
         outside, around, before, another = Outside(), behind.around, behind, True
+        fenced = around or fenced

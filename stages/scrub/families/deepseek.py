@@ -5,11 +5,11 @@ import sys
 from collections.abc import Generator, Iterator
 from itertools import product
 
-from stages.scrub.calls import ARGUMENTS, BESIDE, NO_NAME, beside, call_of, calls_in, framed, free_call
+from stages.scrub.calls import ARGUMENTS, BESIDE, NO_NAME, NO_OBJECT, beside, call_of, calls_in, framed, free_call
 from stages.scrub.code import FENCES
 from stages.scrub.early import Beginning
 from stages.scrub.ends import NEAR
-from stages.scrub.fence import Fence, fence, unfenced
+from stages.scrub.fence import Fence, closing, fence, unfenced
 from stages.scrub.grammar import (
     BLANKS,
     Call,
@@ -20,6 +20,7 @@ from stages.scrub.grammar import (
     Refused,
     Source,
     Unfinished,
+    alone,
     behind_blanks,
     is_cut,
     one_of,
@@ -30,7 +31,7 @@ from stages.scrub.grammar import (
     until,
     word,
 )
-from stages.scrub.json_body import Behind, Body, begins, body, end
+from stages.scrub.json_body import Behind, Body, begins, body, end, hollow
 from stages.scrub.mend import QUOTES
 from stages.scrub.outside import Outside
 from stages.scrub.several import bodies
@@ -116,6 +117,9 @@ def _call(source: Source, place: Place) -> Generator[Found | None, None, None]:
     """One call behind its opening token, the closing one included."""
     apart = (yield from peek(source)) in BLANKS
     char = yield from skip(source)
+    if (yield from hollow(source, CALL_END)):
+        yield NO_OBJECT
+        return
     if char in ("{", "[") or char in FENCES:
         yield from _said(source, place, (yield from _around(source)))
         return
@@ -170,7 +174,8 @@ def _json(source: Source, place: Place, name: str, around: Fence | None) -> Gene
     early = None
     if place.early and says in ("", "name"):
         early = Beginning(place, "" if _is_kind(name, place) and says else name, whole=not says)
-    read = yield from body(source, CLOSERS, place.limits.json_depth, early, openings=place.openings)
+    ends = closing(CLOSERS, around)
+    read = yield from body(source, ends, place.limits.json_depth, early, openings=place.openings)
     calls = _calls(read, place, name, says)
     if free and not (early and early.opened):
         if isinstance(calls[0], Lost):
@@ -266,17 +271,17 @@ def _raw(source: Source, place: Place, kind: str) -> Generator[Found | None, Non
     if kind == KIND:
         yield from skip(source)
         name = (yield from _word(source, _NAME, sys.maxsize)) or (KIND if KIND in place.tools else "")
-    name, most = name_of(name), sys.maxsize
+    name, most, ends = name_of(name), sys.maxsize, (*CALL, *SECTION, *place.openings.closers)
     if name not in place.freeform:
         yield from skip(source)
         most = NEAR
     try:
-        text, token = yield from until(source, (*CALL_END, *SECTION_END, *CALL, *SECTION), most)
+        text, token = yield from until(source, (*CLOSERS, *ends), most)
     except Unfinished:
         if name in place.freeform:
             raise
         raise Refused from None
-    if token in CALL or token in SECTION:
+    if token in ends:
         raise Refused
     if token in SECTION_END:
         source.at -= len(token)
@@ -299,5 +304,6 @@ def _word(source: Source, pattern: "re.Pattern[str]", most: int) -> Generator[No
 
 FAMILIES = (
     Family(name="deepseek", openers=(*SECTION, *CALL), parse=_deepseek, opening=OPENING),
-    Family(name="closers of DeepSeek's calls", openers=(*SECTION_END, *CALL_END, *TURN_END), parse=stray, stray=True),
+    Family(name="closers of DeepSeek's calls", openers=(*SECTION_END, *CALL_END), parse=stray, stray=True),
+    Family(name="end of DeepSeek's turn", openers=TURN_END, parse=alone, stray=True, closes=False),
 )

@@ -5,7 +5,7 @@ from collections.abc import Generator
 
 from attrs import evolve
 
-from stages.scrub.calls import LEFT, beside, free_call
+from stages.scrub.calls import LEFT, NO_OBJECT, beside, free_call
 from stages.scrub.code import FENCES
 from stages.scrub.ends import Ends
 from stages.scrub.fence import fence, unfenced
@@ -18,13 +18,14 @@ from stages.scrub.grammar import (
     Refused,
     Source,
     Unfinished,
+    alone,
     one_of,
     peek,
     second,
     skip,
     stray,
 )
-from stages.scrub.json_body import begins
+from stages.scrub.json_body import begins, hollow
 from stages.scrub.outside import Outside
 from stages.scrub.several import bodies
 from stages.scrub.tag import tag
@@ -35,7 +36,8 @@ TOKENS = ("<|tool_call|>",)
 """Openers that are one token, with no attributes."""
 TAGS = tuple(f"</{name}{blank}>" for name in NAMES for blank in ("", " ", "\n"))
 CLOSERS = (*TAGS, "<tool_call|>", "<|/tool_call|>", "<|tool_call|>")
-STRAYS = (*TAGS, "<tool_call|>", "<|/tool_call|>", "<|im_end|>", "<|endoftext|>")
+STRAYS = (*TAGS, "<tool_call|>", "<|/tool_call|>")
+TURN_END = ("<|im_end|>", "<|endoftext|>")
 WRAPPERS = 4
 """So many openers may stand one in another round a body. Those that no body follows are read again as text."""
 LINE_ENDS = ("\r", "\n")
@@ -74,7 +76,10 @@ def _hermes(source: Source, place: Place) -> Generator[Found | None, None, None]
         if not opener:
             raise Refused
     if not char or not (yield from begins(source)):
-        raise Refused
+        if not (yield from hollow(source, CLOSERS)):
+            raise Refused
+        yield NO_OBJECT
+        return
     yield from beside((yield from bodies(source, place, CLOSERS, outside, around)))
 
 
@@ -156,4 +161,5 @@ def _raw(source: Source, place: Place, outside: Outside) -> Generator[Found | No
 FAMILIES = (
     Family(name="hermes", openers=(*OPENERS, *TOKENS), parse=_hermes, opening=OPENING),
     Family(name="closers of calls", openers=STRAYS, parse=stray, stray=True),
+    Family(name="ends of turns", openers=TURN_END, parse=alone, stray=True, closes=False),
 )
