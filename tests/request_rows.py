@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 import pytest
+from attrs import evolve
 
 from pipeline.errors import ClientError
 from pipeline.ladder import Row, Rule
@@ -14,6 +15,8 @@ from pipeline.request import (
     FunctionTool,
     ImagePart,
     Inline,
+    OutputFormat,
+    OutputKind,
     Reasoning,
     ReasoningPart,
     Remote,
@@ -95,6 +98,12 @@ OPENAI_LOST: list[tuple[str, Request, str]] = [
     ("turns.prefill", request(GO, assistant(TextPart("It is"))), "messages[0]"),
     (UNANSWERED, request(assistant(CALL), GO), AT),
     (ORPHAN, request(user(ToolResultPart("9", (), where=AT))), AT),
+    (
+        "output.strict",
+        request(output=OutputFormat(OutputKind.SCHEMA, schema=SCHEMA, where="output_config.format")),
+        "output_config.format.schema",
+    ),
+    ("tool strict", request(tools=(evolve(TOOL, strict=True, where="tools[0]"),)), "tools[0]"),
     (
         "tool_choice hosted",
         request(tools=(TOOL,), tool_choice=ToolChoice(Choosing.ONE, "web_search")),

@@ -27,6 +27,8 @@ GO = Turn(Role.USER, (TextPart("go"),))
 AT = "messages[0].content[0]"
 CALL = ToolUsePart("1", "f", {}, where=AT)
 SCHEMA = {"type": "object", "properties": {"b": {}, "a": {}}}
+CLOSED = {"type": "object", "properties": {"b": {"type": "string"}}, "required": ["b"], "additionalProperties": False}
+"""A schema that every strict mode takes."""
 
 NAMESPACES = [
     {

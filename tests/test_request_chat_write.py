@@ -24,7 +24,7 @@ from pipeline.request import (
 from stages.dialects.chat.request import build
 from stages.dialects.chat.request_tables import WRITE
 from tests.request_rows import OPENAI_LOST, TOOL, check_lost, check_written
-from tests.request_shapes import AT, CALL, GO, JSON, SCHEMA, assistant, request, user
+from tests.request_shapes import AT, CALL, CLOSED, GO, JSON, SCHEMA, assistant, request, user
 
 CUSTOM = CustomTool("apply_patch", "Edits.", Grammar("lark", "start: X"), where="tools[0]")
 
@@ -67,11 +67,11 @@ CARRIED: list[tuple[str, Request, JSON]] = [
     ("reasoning", request(reasoning=Reasoning(True, "high")), {"reasoning_effort": "high"}),
     (
         "output",
-        request(output=OutputFormat(OutputKind.SCHEMA, schema=SCHEMA)),
+        request(output=OutputFormat(OutputKind.SCHEMA, schema=CLOSED)),
         {
             "response_format": {
                 "type": "json_schema",
-                "json_schema": {"name": "output", "schema": SCHEMA, "strict": True},
+                "json_schema": {"name": "output", "schema": CLOSED, "strict": True},
             }
         },
     ),

@@ -383,7 +383,7 @@ def test_a_schema_stands_beside_the_effort() -> None:
     given = request(reasoning=THINKS, output=OutputFormat(OutputKind.SCHEMA), extras={"output_config": 5})
     assert written(given)["output_config"] == {
         "effort": "high",
-        "format": {"type": "json_schema", "schema": {"type": "object"}},
+        "format": {"type": "json_schema", "schema": {"type": "object", "additionalProperties": False}},
     }
 
 

@@ -37,7 +37,7 @@ from pipeline.turns import ORPHAN, UNANSWERED
 from stages.dialects.messages.request import build
 from stages.dialects.messages.request_tables import WRITE
 from tests.request_rows import check_written
-from tests.request_shapes import AT, CALL, GO, JSON, SCHEMA, assistant, read, user
+from tests.request_shapes import AT, CALL, CLOSED, GO, JSON, SCHEMA, assistant, read, user
 from tests.request_shapes import request as shape
 
 TOOL = FunctionTool("f", "does f", SCHEMA)
@@ -62,6 +62,14 @@ def messages(*turns: Turn, **options: Any) -> list[JSON]:
 THINKS = Reasoning(True, "high")
 CACHED = TextPart("t", cache=CacheHint("30m", "c"))
 
+REFERRED = {"$defs": {"a": {"type": "string"}}, "$ref": "#/$defs/a", "title": "t"}
+
+
+def demanding(schema: JSON) -> Request:
+    """A request for an answer of that form."""
+    return request(output=OutputFormat(OutputKind.SCHEMA, "", schema, where="text.format"))
+
+
 # row of the table: (the request, what of the body shows it)
 CARRIED: list[tuple[str, Request, JSON]] = [
     ("model", request(), {"model": "m"}),
@@ -69,8 +77,8 @@ CARRIED: list[tuple[str, Request, JSON]] = [
     ("turns", request(), {"messages": [GO_MESSAGE]}),
     (
         "tools",
-        request(tools=(evolve(TOOL, strict=True),)),
-        {"tools": [{"name": "f", "description": "does f", "input_schema": SCHEMA, "strict": True}]},
+        request(tools=(evolve(TOOL, schema=CLOSED, strict=True),)),
+        {"tools": [{"name": "f", "description": "does f", "input_schema": CLOSED, "strict": True}]},
     ),
     (
         "tool_choice",
@@ -102,8 +110,8 @@ CARRIED: list[tuple[str, Request, JSON]] = [
     ),
     (
         "output",
-        request(output=OutputFormat(OutputKind.SCHEMA, schema=SCHEMA)),
-        {"output_config": {"format": {"type": "json_schema", "schema": SCHEMA}}},
+        request(output=OutputFormat(OutputKind.SCHEMA, schema=CLOSED)),
+        {"output_config": {"format": {"type": "json_schema", "schema": CLOSED}}},
     ),
     ("user", request(user="u"), {"metadata": {"user_id": "u"}}),
     ("cache", request(cache=CacheHint("1h")), {"cache_control": {"type": "ephemeral", "ttl": "1h"}}),
@@ -176,6 +184,18 @@ LOST: list[tuple[str, Request, str, JSON]] = [
         {"thinking_budget": True},
     ),
     ("output json", request(output=OutputFormat(OutputKind.JSON)), "output", {}),
+    ("output recursive", demanding({"$ref": "#"}), "text.format", {}),
+    ("schema keyword", demanding({"type": "integer", "minimum": 1}), "text.format.schema.minimum", {}),
+    ("schema oneOf", demanding({"oneOf": [{"type": "string"}]}), "text.format.schema.oneOf", {}),
+    ("schema open", demanding({"type": "object"}), "text.format.schema.additionalProperties", {}),
+    ("schema mark", demanding({"$schema": "s", "type": "null"}), "text.format.schema.$schema", {}),
+    ("schema beside a reference", demanding(REFERRED), "text.format.schema.title", {}),
+    (
+        "tool strict",
+        request(tools=(FunctionTool("f", schema={"type": "object", "items": {"$ref": "#"}}, strict=True, where="t"),)),
+        "t",
+        {},
+    ),
     ("output.name", request(output=OutputFormat(OutputKind.SCHEMA, "n", SCHEMA)), "output.name", {}),
     (
         "output.description",

@@ -19,7 +19,7 @@ from pipeline.request import (
 from stages.dialects.responses.request import build
 from stages.dialects.responses.request_tables import WRITE
 from tests.request_rows import OPENAI_LOST, TOOL, check_lost, check_written
-from tests.request_shapes import AT, GO, JSON, SCHEMA, read, request, user
+from tests.request_shapes import AT, CLOSED, GO, JSON, SCHEMA, read, request, user
 
 GO_ITEM = {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "go"}]}
 
@@ -55,8 +55,8 @@ CARRIED: list[tuple[str, Request, JSON]] = [
     ),
     (
         "output",
-        request(output=OutputFormat(OutputKind.SCHEMA, schema=SCHEMA)),
-        {"text": {"format": {"type": "json_schema", "name": "output", "schema": SCHEMA, "strict": True}}},
+        request(output=OutputFormat(OutputKind.SCHEMA, schema=CLOSED)),
+        {"text": {"format": {"type": "json_schema", "name": "output", "schema": CLOSED, "strict": True}}},
     ),
     ("verbosity", request(verbosity="low"), {"text": {"verbosity": "low"}}),
     ("metadata", request(metadata={"a": "b"}), {"metadata": {"a": "b"}}),

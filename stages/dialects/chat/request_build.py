@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from pipeline.builder import DECIDED, Builder
+from pipeline.builder import DECIDED
 from pipeline.effort import OFF, effort_under, is_off
 from pipeline.events import ToolKind
 from pipeline.given import is_as_given, replaced, route_changes
@@ -24,6 +24,7 @@ from pipeline.request import (
     Tool,
     ToolChoice,
 )
+from pipeline.schemas import StrictBuilder
 from pipeline.toolnames import (
     MANY,
     NOTHING,
@@ -48,6 +49,7 @@ from stages.dialects.chat.request_tables import (
     REASONING,
     STAGE,
     STOPS,
+    STRICT_ALIKE,
     USER_CHARS,
     WRITE,
 )
@@ -67,8 +69,10 @@ def build(
     return _Builder(request, Ladder(STAGE, WRITE, ledger, options.strict), options).build()
 
 
-class _Builder(Builder):
+class _Builder(StrictBuilder):
     """Builds one body."""
+
+    alike = STRICT_ALIKE
 
     def __init__(self, request: Request, ladder: Ladder, options: RequestOptions) -> None:
         super().__init__(request, ladder, options, NAME)
@@ -150,7 +154,7 @@ class _Builder(Builder):
         if isinstance(tool, FunctionTool):
             name = self.names.offer(OfferedTool(tool.name, tool.namespace))
             inner = kept.pop("function", {}) if self.native else {}
-            return {**kept, "type": "function", "function": {**inner, **_function(tool, name, description)}}
+            return {**kept, "type": "function", "function": {**inner, **self._function(tool, name, description)}}
         return {**kept, **self._custom(tool, description)}
 
     def _custom(self, tool: CustomTool, description: str) -> JSON:
@@ -256,7 +260,8 @@ class _Builder(Builder):
         self._reasoning(body)
         if request.output is not None:
             self.ladder.carry(request.output.where)
-            body["response_format"] = _format(request.output, self.native)
+            strict = self._strict_output(request.output)
+            body["response_format"] = _format(request.output, strict, self.native)
         if request.verbosity is not None:
             body["verbosity"] = request.verbosity
 
@@ -284,6 +289,16 @@ class _Builder(Builder):
                 beside = {name: value for name, value in found.items() if name not in DECIDED_WITHIN.get(member, ())}
                 body.update({member: beside} if beside else {})
 
+    def _function(self, tool: FunctionTool, name: str, description: str) -> JSON:
+        function: JSON = {"name": name}
+        if description:
+            function["description"] = description
+        if tool.schema is not None:
+            function["parameters"] = tool.schema
+        if (strict := self._strict_tool(tool)) is not None:
+            function["strict"] = strict
+        return function
+
     def _account(self, body: JSON) -> None:
         request = self.request
         if request.metadata is not None:
@@ -305,23 +320,12 @@ class _Builder(Builder):
             body["store"] = request.store
 
 
-def _function(tool: FunctionTool, name: str, description: str) -> JSON:
-    function: JSON = {"name": name}
-    if description:
-        function["description"] = description
-    if tool.schema is not None:
-        function["parameters"] = tool.schema
-    if tool.strict is not None:
-        function["strict"] = tool.strict
-    return function
-
-
 def _named(name: str, tool: OfferedTool) -> JSON:
     kind = "custom" if tool.kind is ToolKind.CUSTOM and not tool.wrapped else "function"
     return {"type": kind, kind: {"name": name}}
 
 
-def _format(output: OutputFormat, native: bool) -> JSON:
+def _format(output: OutputFormat, strict: bool | None, native: bool) -> JSON:
     if output.kind is OutputKind.TEXT:
         return {**output.extras, "type": "text"}
     if output.kind is OutputKind.JSON:
@@ -333,7 +337,6 @@ def _format(output: OutputFormat, native: bool) -> JSON:
         schema["schema"] = output.schema
     if output.description:
         schema["description"] = output.description
-    strict = True if output.strict is None and not native else output.strict
     if strict is not None:
         schema["strict"] = strict
     return {"type": "json_schema", "json_schema": schema}

@@ -13,6 +13,8 @@ from pipeline.turns import ORPHAN, UNANSWERED
 
 NAME = "chat"
 STAGE = "chat request"
+STRICT_ALIKE = frozenset({NAME, "responses"})
+"""The dialects whose strict mode takes the same schemas."""
 NAME_CHARS = 64
 ID_CHARS = 64
 USER_CHARS = 64
@@ -123,6 +125,7 @@ WRITE = table(
     Row("reasoning.summary", _DROP, reason="the upstream alone decides what reasoning it shows"),
     Row("reasoning off", _DEGRADE, "the least effort", "the upstream cannot do without"),
     Row("output", _TRANSLATE, "response_format"),
+    Row("output.strict", _DEGRADE, "false", "strict mode does not take this schema"),
     Row("verbosity", _ACCEPT, "verbosity"),
     Row("metadata", _ACCEPT, "metadata"),
     Row("user", _TRANSLATE, "safety_identifier"),
@@ -152,6 +155,7 @@ WRITE = table(
     Row(UNANSWERED, _DEGRADE, "an empty result", "every call must have its result", strict=_REFUSE),
     Row(ORPHAN, _DEGRADE, "text", "every result must have its call", strict=_REFUSE),
     # tools
+    Row("tool strict", _DROP, reason="strict mode does not take its schema"),
     Row("tool grammar", _DEGRADE, "the tool's description", "the upstream has no freeform tools"),
     Row("tool_choice hosted", _DROP, reason="the tool is not there", strict=_REFUSE),
     Row("tool_choice allowed", _TRANSLATE, "tool_choice.allowed_tools"),

@@ -1,7 +1,11 @@
 """Building a Messages request."""
 
+from collections.abc import Mapping
+from typing import Any
+
 from pipeline.events import ToolKind
 from pipeline.given import is_as_given, replaced, route_changes
+from pipeline.jsontext import dumps
 from pipeline.ladder import Ladder
 from pipeline.ledger import Ledger
 from pipeline.limits import DEFAULT_LIMITS, Limits
@@ -10,6 +14,7 @@ from pipeline.request import (
     SAMPLING,
     Choosing,
     FunctionTool,
+    OutputFormat,
     OutputKind,
     Request,
     RequestOptions,
@@ -30,6 +35,7 @@ from pipeline.toolnames import (
 )
 from pipeline.turns import SOMETHING, bind, distinct
 from stages.dialects.messages.request_blocks import JSON, BlockWriter, content_of
+from stages.dialects.messages.request_schema import Fitting, is_recursive
 from stages.dialects.messages.request_tables import (
     BARRED,
     ID_CHARS,
@@ -101,15 +107,36 @@ class _Builder(ThinkingBuilder):
             return
         system, turns = (request.system, request.turns) if self.native else request.instructions()
         blocks = self.writer.system(system)
-        if request.output is not None and request.output.kind is OutputKind.JSON:
-            self._lose("output", "output json")
-            blocks.append({"type": "text", "text": _JSON_ONLY})
+        if instruction := self._instruction():
+            blocks.append({"type": "text", "text": instruction})
         if blocks:
             body["system"] = content_of(blocks)
         body["messages"] = self.writer.messages(turns if self.native else distinct(bind(turns, self.ladder)))
         if not body["messages"]:
             self._lose("turns", "turns.none")
             body["messages"] = [{"role": "user", "content": SOMETHING}]
+
+    def _instruction(self) -> str:
+        """What is asked of the answer's form that cannot be demanded."""
+        output = self.request.output
+        if output is not None and output.kind is OutputKind.JSON:
+            self._lose("output", "output json")
+            return _JSON_ONLY
+        if output is not None and self._is_beyond(output):
+            self._lose("output", "output recursive")
+            return f"{_JSON_ONLY} It must keep to this JSON schema:\n{dumps(output.schema).decode()}"
+        return ""
+
+    def _is_beyond(self, output: OutputFormat) -> bool:
+        demanded = not self.native and output.kind is OutputKind.SCHEMA
+        return demanded and output.schema is not None and is_recursive(output.schema)
+
+    def _fit(self, schema: Mapping[str, Any], where: str) -> JSON:
+        fitting = Fitting()
+        fitted: JSON = fitting.fit(schema)
+        for row, keyword in sorted(fitting.lost):
+            self.ladder.lose(row, f"{where}.{keyword}")
+        return fitted
 
     def _tools(self) -> list[JSON]:
         choice = self.request.tool_choice
@@ -166,10 +193,17 @@ class _Builder(ThinkingBuilder):
         schema = tool.schema
         if not self.native and (schema is None or schema.get("type") != "object"):
             schema = {"type": "object", "properties": {}} if schema is None else {**schema, "type": "object"}
+        strict = tool.strict
+        if strict and not self.native:
+            if is_recursive(schema or {}):
+                self.ladder.lose("tool strict", tool.where)
+                strict = None
+            else:
+                schema = self._fit(schema or {}, tool.where)
         if schema is not None:
             written["input_schema"] = schema
-        if tool.strict or (self.native and tool.strict is not None):
-            written["strict"] = tool.strict
+        if strict or (self.native and strict is not None):
+            written["strict"] = strict
         return self.writer.own(tool, written)
 
     def _choice(self, body: JSON) -> None:
@@ -213,13 +247,14 @@ class _Builder(ThinkingBuilder):
 
     def _form(self, body: JSON) -> None:
         request, output = self.request, self.request.output
-        if self.native or output is None or output.kind is not OutputKind.SCHEMA:
+        if self.native or output is None or output.kind is not OutputKind.SCHEMA or self._is_beyond(output):
             return
         lost = {"name": bool(output.name), "description": bool(output.description), "strict": output.strict is False}
         for member in (name for name, is_lost in lost.items() if is_lost):
             self.ladder.lose(f"output.{member}", f"{request.path('output')}.{member}")
         self.ladder.carry(output.where)
-        form = {**output.extras, "type": "json_schema", "schema": output.schema or {"type": "object"}}
+        schema = self._fit(output.schema or {"type": "object"}, f"{output.where}.schema")
+        form = {**output.extras, "type": "json_schema", "schema": schema}
         body["output_config"] = {**_config(body), "format": form}
 
     def _sampling(self, body: JSON) -> None:

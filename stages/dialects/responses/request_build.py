@@ -5,7 +5,6 @@ from typing import Any
 
 from attrs import evolve
 
-from pipeline.builder import Builder
 from pipeline.effort import OFF, effort_under, is_off
 from pipeline.events import ToolKind
 from pipeline.given import is_as_given, replaced, route_changes
@@ -31,6 +30,7 @@ from pipeline.request import (
     Turn,
     WebSearch,
 )
+from pipeline.schemas import StrictBuilder
 from pipeline.toolnames import BuiltRequest, OfferedTool, ToolNames, UpstreamIds
 from pipeline.turns import SOMETHING, bind, distinct
 from stages.dialects.responses.request_items import JSON, ItemWriter, is_anew
@@ -43,6 +43,7 @@ from stages.dialects.responses.request_tables import (
     NAME_CHARS,
     READ,
     STAGE,
+    STRICT_ALIKE,
     USER_CHARS,
     WRITE,
 )
@@ -63,8 +64,10 @@ def build(
     return _Builder(request, Ladder(STAGE, WRITE, ledger, options.strict), options).build()
 
 
-class _Builder(Builder):
+class _Builder(StrictBuilder):
     """Builds one body."""
+
+    alike = STRICT_ALIKE
 
     def __init__(self, request: Request, ladder: Ladder, options: RequestOptions) -> None:
         super().__init__(request, ladder, options, NAME)
@@ -172,7 +175,8 @@ class _Builder(Builder):
         schema = tool.schema
         if schema is None and not self.native:
             schema = {"type": "object", "properties": {}}
-        strict = tool.strict if self.native else tool.strict is True
+        strict = self._strict_tool(tool)
+        strict = strict if self.native else strict is True
         return {"type": "function", "parameters": schema, "strict": strict}
 
     def _choice(self, body: JSON) -> None:
@@ -261,7 +265,7 @@ class _Builder(Builder):
         own = body.get("text")
         text: JSON = dict(own) if isinstance(own, dict) else {}
         if request.output is not None:
-            text["format"] = _format(request.output)
+            text["format"] = _format(request.output, self._strict_output(request.output))
             self.ladder.carry(request.output.where)
         if request.verbosity is not None:
             text["verbosity"] = request.verbosity
@@ -315,7 +319,7 @@ def _with(given: object, word: str) -> list[Any]:
     return words if word in words else [*words, word]
 
 
-def _format(output: OutputFormat) -> JSON:
+def _format(output: OutputFormat, strict: bool | None) -> JSON:
     if output.kind is OutputKind.TEXT:
         return {**output.extras, "type": "text"}
     if output.kind is OutputKind.JSON:
@@ -328,5 +332,6 @@ def _format(output: OutputFormat) -> JSON:
     }
     if output.description:
         schema["description"] = output.description
-    schema["strict"] = True if output.strict is None else output.strict
+    if strict is not None:
+        schema["strict"] = strict
     return schema

@@ -13,6 +13,8 @@ from pipeline.turns import ORPHAN, UNANSWERED
 
 NAME = "responses"
 STAGE = "responses request"
+STRICT_ALIKE = frozenset({NAME, "chat"})
+"""The dialects whose strict mode takes the same schemas."""
 NAME_CHARS = 64
 ID_CHARS = 64
 USER_CHARS = 64
@@ -204,6 +206,7 @@ WRITE = table(
     Row("reasoning.budget", _DROP, reason="the effort beside it says how much to think"),
     Row("reasoning off", _DEGRADE, "the least effort", "the upstream cannot do without"),
     Row("output", _TRANSLATE, "text.format"),
+    Row("output.strict", _DEGRADE, "false", "strict mode does not take this schema"),
     Row("verbosity", _TRANSLATE, "text.verbosity"),
     Row("metadata", _ACCEPT, "metadata"),
     Row("user", _TRANSLATE, "safety_identifier"),
@@ -228,6 +231,7 @@ WRITE = table(
     Row(UNANSWERED, _DEGRADE, "an empty result", "every call must have its result", strict=_REFUSE),
     Row(ORPHAN, _DEGRADE, "text", "every result must have its call", strict=_REFUSE),
     # tools
+    Row("tool strict", _DROP, reason="strict mode does not take its schema"),
     Row("web search besides", _DROP, reason="the upstream's own search cannot be told it"),
     Row("tool_choice hosted", _DROP, reason="the tool is not there", strict=_REFUSE),
 )
