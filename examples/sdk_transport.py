@@ -14,6 +14,7 @@ from anthropic import AsyncAnthropic, DefaultAsyncHttpxClient
 from attrs import define, field
 
 from examples.gateway.config import Config
+from examples.gateway.relay import url_of
 from examples.gateway.table import Asked, Gateway
 from pipeline.drive import through
 from pipeline.reply import Head, Refusal
@@ -42,13 +43,14 @@ class RouteTransport(httpx2.AsyncBaseTransport):
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         """The response, when its first bytes are there."""
         target, body = request.url.raw_path.decode(), await request.aread()
-        exchange = self.gateway.open(Asked(method=request.method, target=target, headers=request.headers, body=body))
+        headers = {name: value for name, value in request.headers.items() if name != "host"}  # there is no host here
+        exchange = self.gateway.open(Asked(method=request.method, target=target, headers=headers, body=body))
         asked = exchange.request
         if isinstance(asked, Refusal):
             return whole(asked)
         method = "POST" if asked.body else "GET"
         headers = {**exchange.route.upstream.headers(self.config.api_key), **asked.headers}
-        url = f"{self.config.upstream}/{asked.path}"
+        url = url_of(self.config.upstream, asked)
         upstream = await self.inner.handle_async_request(
             httpx2.Request(method, url, headers=headers, content=asked.body, extensions=request.extensions)
         )

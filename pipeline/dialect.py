@@ -190,6 +190,15 @@ class Returning(Protocol):
 
 
 @runtime_checkable
+class Restating(Protocol):
+    """A dialect whose streams tell the whole answer once more at their end, which counts, whatever was told before."""
+
+    @property
+    def restates(self) -> bool:
+        """Whether they do."""
+
+
+@runtime_checkable
 class Wording(Protocol):
     """A dialect that can say the same in two ways, of which the route chooses."""
 

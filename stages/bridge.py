@@ -1,6 +1,6 @@
 """One dialect over itself, in the other form: a whole answer leaves as its stream, a stream as its whole answer."""
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
@@ -27,6 +27,7 @@ from pipeline.message import (
     Content,
     Message,
     Reasoning,
+    RedactedReasoning,
     Refusal,
     ServerItem,
     Text,
@@ -45,6 +46,8 @@ ENDS: Final = (MessageDelta, MessageStop, StreamError)
 """What tells how an answer ended."""
 UNTOLD_STOPS: Final = (None, StopReason.END_TURN)
 """Why an answer ends whose stream does not say it; its whole answer knows better."""
+ALIKE: Final = ((Text, Refusal), (Reasoning, RedactedReasoning))
+"""The kinds of contents that are one kind of item."""
 OVERHEAD: Final = 100
 """What a frame takes besides its bytes, or more."""
 
@@ -124,7 +127,8 @@ class Unroller:
 class StreamGatherer(Stage[Event, Event]):
     """At the end of a stream, the events of the whole answer that its frames make, which remember that.
 
-    Where that answer does not say what the stream did, it is what the events say of it now: a change. Of a stream that
+    Where that answer does not say what the stream did, it is what the events say of it now: a change; but where the
+    stream tells its answer once more at its end, that counts, and only what it leaves out is put in. Of a stream that
     fails, the events leave as they are; if its frames make an answer that says both what was told and that it failed,
     the error remembers that one, else what was told is lost.
 
@@ -141,6 +145,8 @@ class StreamGatherer(Stage[Event, Event]):
     """Whether an answer that says that it failed is one all the same, which a client reads."""
     meant: Callable[[Content], Content] = field(kw_only=True)
     """As in `Unroller`."""
+    restated: bool = field(default=False, kw_only=True)
+    """Whether a stream tells its answer once more at its end."""
     estimate: Usage | None = field(default=None, kw_only=True)
     """Our own count of the request's tokens, which stands only where the upstream tells none at all."""
     held: int = field(init=False, default=0)
@@ -209,9 +215,12 @@ class StreamGatherer(Stage[Event, Event]):
     def _gathered(self) -> Sequence[Event]:
         frames = [*self._frames]
         message = assemble(self._given_up(), self.estimate)
-        message = evolve(message, content=self._meant(message))
         body = dumps(self.roll(frames, self.ledger))
         told = self._told(body)
+        own = message.content
+        if told is not None and self.restated:
+            message = evolve(message, content=restated(told.content, own))
+        message = evolve(message, content=self._meant(message))
         if told is None:
             self.ledger.record("StreamGatherer", "body", "rewritten", "it is told in a form that no whole answer has")
             return [*disassemble(message, self.estimate)]
@@ -221,7 +230,7 @@ class StreamGatherer(Stage[Event, Event]):
             message = evolve(message, stop_reason=told.stop_reason)
         content = in_order_of(told.content, message.content)
         content = tuple(map(_with_all, content, told.content)) if len(content) == len(told.content) else content
-        if [*map(_known_by, content)] != [*map(_known_by, message.content)]:
+        if _is_reordered(content, own):
             self.ledger.record("StreamGatherer", "content", "reordered", "a whole answer has its own order")
         made = [*disassemble(told, self.estimate)]
         events = [*disassemble(evolve(message, id=told.id, model=told.model, content=content), self.estimate)]
@@ -257,6 +266,23 @@ def in_order_of(told: Sequence[Content], contents: Sequence[Content]) -> tuple[C
         waiting.setdefault(_known_by(content), deque()).append(content)
     first = [found.popleft() for one in told if (found := waiting.get(_known_by(one)))]
     return (*first, *(content for rest in waiting.values() for content in rest))
+
+
+def restated(told: Sequence[Content], own: Sequence[Content]) -> tuple[Content, ...]:
+    """What an answer is `told` to hold at the end of its stream, and what of the stream's `own` contents is none of
+    that: calls of other ids, and what is of a kind of which nothing is told."""
+    known = {*map(_known_by, told), *(_kind_of(one) for one in told if not isinstance(one, ToolUse))}
+    return (*told, *(one for one in own if not known & {_known_by(one), _kind_of(one)}))
+
+
+def _is_reordered(content: Sequence[Content], own: Sequence[Content]) -> bool:
+    """Whether these are the same contents in another order."""
+    now, was = [*map(_known_by, content)], [*map(_known_by, own)]
+    return now != was and Counter(now) == Counter(was)
+
+
+def _kind_of(content: Content) -> object:
+    return next((kinds for kinds in ALIKE if isinstance(content, kinds)), type(content))
 
 
 def _with_all(content: Content, told: Content) -> Content:

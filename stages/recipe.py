@@ -7,7 +7,7 @@ from typing import Any
 from attrs import evolve
 
 from pipeline.change import Change
-from pipeline.dialect import NO_REQUEST, Dialect, RequestFacts, Returning, Wording
+from pipeline.dialect import NO_REQUEST, Dialect, RequestFacts, Restating, Returning, Wording
 from pipeline.errors import ClientError
 from pipeline.events import Event, Frame, ToolKind
 from pipeline.ledger import Ledger
@@ -217,6 +217,7 @@ def _keeping(
             answers=lambda answer: 0 < upstream.keeps_error(answer, 500) < 400,
             estimate=facts.usage,
             meant=alone,
+            restated=isinstance(client, Restating) and client.restates,
         )
         whole = BodyReader(read, limits=limits, tell=partial(remembering, estimate=facts.usage))
     return AnswerReader(stream, whole) if form is None else stream if form is Form.STREAM else whole

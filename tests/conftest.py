@@ -28,7 +28,7 @@ def _ends() -> Iterator[None]:
         yield
         return
     signal.signal(signal.SIGPROF, _loops)
-    signal.setitimer(signal.ITIMER_PROF, LOOPS)
+    signal.setitimer(signal.ITIMER_PROF, LOOPS, 1)  # again and again: what loops may catch it
     yield
     signal.setitimer(signal.ITIMER_PROF, 0)
 

@@ -25,6 +25,8 @@ from attrs import define, field
 AT_ONCE = 2
 SECONDS = 300
 """So much work ends a fork that `tests.conftest` did not."""
+BYTES = 4 << 30
+"""So much memory does: what loops may grow as well."""
 KILLED, SURVIVED, UNTESTED, UNMADE = "killed", "survived", "no tests", "could not be made"
 _BECAME = {0: SURVIVED, 1: KILLED, 2: UNMADE}
 NONE = ""
@@ -158,6 +160,7 @@ class _Trials:
             os.dup2(silent, 1)
             os.dup2(silent, 2)
             resource.setrlimit(resource.RLIMIT_CPU, (SECONDS, SECONDS))
+            resource.setrlimit(resource.RLIMIT_AS, (BYTES, BYTES))
             begin = process_time()
             for item, following in zip(items, [*items[1:], None], strict=True):
                 item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)

@@ -273,7 +273,7 @@ async def test_the_log_has_one_line_an_exchange_and_no_secret(host: Host, caplog
         async with posted(url, b'{"SECRET', query="?key=SECRET", headers=secret) as reply:
             await reply.aread()
         async with await anyio.connect_tcp("127.0.0.1", int(url.rpartition(":")[2])) as stream:
-            await stream.send(b"GET / HTTP/1.1\r\nhost: x\r\nx-api-key: SECRET\x00\r\n\r\n")
+            await stream.send(b"GET / HTTP/1.1\r\nhost: localhost\r\nx-api-key: SECRET\x00\r\n\r\n")
             assert (await stream.receive()).split()[1] == b"400"
     async with over(host, refusing(400, '{"error":{"message":"SECRET"}}')) as url:
         await refused(url, body)

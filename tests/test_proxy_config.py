@@ -47,6 +47,48 @@ def test_flags_say_where_it_listens_and_what_is_behind_it() -> None:
     assert read(flags, {"KEY": " secret\n"}) == Config(host="::1", port=0, upstream="https://host/v1", api_key="secret")
 
 
+def test_who_else_is_answered_is_told_by_flags_or_in_a_file(tmp_path: Path) -> None:
+    file = written(tmp_path, "allow_host = ['a', 'b']")
+    assert read(["--config", file], {}).allow_host == {"a", "b"}
+    assert read(["--config", file, "--allow-host", "c", "--allow-host", "d"], {}).allow_host == {"c", "d"}
+
+
+@pytest.mark.parametrize(
+    ("said", "due"),
+    [
+        ("http://h/", "http://h"),
+        ("http://h:1/a/?b=/c/", "http://h:1/a?b=/c/"),
+        ("https://h.example/openai/v1?api-version=2", "https://h.example/openai/v1?api-version=2"),
+        ("https://[::1]:8000/v1", "https://[::1]:8000/v1"),
+    ],
+)
+def test_a_base_url_keeps_its_query_and_no_slash_at_its_end(said: str, due: str) -> None:
+    assert read(["--upstream", f"chat={said}"], {}).upstream == due
+
+
+WRONG_URLS = [
+    *("http://", "http:///v1", "http://:80/v1", "http:h/v1", "http://?h", "//h/v1", "ftp://h/v1", "h:80/v1", ""),
+    *("http://h:x/v1", "http://h:99999/v1", "http://h:0/v1", "http://[::1/v1", "http://[x]/v1"),
+    *("http://h/v1#", "http://h/v1#SECRET", "http://h/v1?SECRET#a", "http://h:x/v1?SECRET"),
+    *("http://h/v 1", "http://h/v1\n", "http://h\u00fc/v1", "http://h/v1?SECRET \x7f"),
+    *("http://u:SECRET@h/v1", "http://SECRET@h/v1", "http://@h/v1", "http://:SECRET@h/v1", "ftp://u:SECRET@h/v1"),
+    *("http://u:SECRET?@h/v1", "http://u:SECRET#@h/v1", "http://u:SECRET/@h/v1", "u:SECRET@h/v1"),
+]
+
+
+@pytest.mark.parametrize("url", WRONG_URLS)
+@pytest.mark.parametrize("dialect", ["chat", "other"])
+def test_a_wrong_url_is_told_before_there_is_a_client_and_no_secret_in_it(
+    url: str, dialect: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as caught:
+        read([f"--upstream={dialect}={url}"], {})
+    told = capsys.readouterr().err
+    assert caught.value.code == 2
+    assert "error: upstream: " in told
+    assert "SECRET" not in told
+
+
 @pytest.mark.parametrize("dialect", ["chat", "responses", "messages"])
 def test_the_upstream_may_speak_any_dialect_and_know_models_by_other_names(dialect: str) -> None:
     maps = [flag for pair in ("a=b", "c=d=e", "=f") for flag in ("--model-map", pair)]

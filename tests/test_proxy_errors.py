@@ -474,7 +474,7 @@ async def test_a_client_that_breaks_off_its_request_is_nobodys_fault(
     server = playing(CHAT.hello, CHAT.finish)
     async with over(host, server) as url:
         async with await anyio.connect_tcp("127.0.0.1", httpx.URL(url).port or 0) as stream:
-            await stream.send(b"POST /v1/messages HTTP/1.1\r\nhost: x\r\ncontent-length: 9\r\n\r\n{")
+            await stream.send(b"POST /v1/messages HTTP/1.1\r\nhost: localhost\r\ncontent-length: 9\r\n\r\n{")
         assert types(await streamed(url))[-1] == "message_stop"
     assert server.targets == [f"POST {CHAT.path}"]
     assert not [record for record in caplog.records if record.name == "streamweir.http"]

@@ -153,7 +153,7 @@ async def test_a_client_that_resets_its_connection_in_the_middle_is_cancelled_an
     async with over(host, server) as url:
         async with await anyio.connect_tcp("127.0.0.1", int(url.rpartition(":")[2])) as stream:
             await stream.send(
-                b"POST /v1/messages HTTP/1.1\r\nhost: x\r\ncontent-length: %d\r\n\r\n%s" % (len(body), body)
+                b"POST /v1/messages HTTP/1.1\r\nhost: localhost\r\ncontent-length: %d\r\n\r\n%s" % (len(body), body)
             )
             received = b""
             while b"Hello" not in received:
@@ -174,7 +174,7 @@ async def test_a_client_that_breaks_off_its_request_is_told_from_a_fault_of_ours
     caplog.set_level(logging.INFO, LOG)
     async with over(host, playing(CHAT.hello, CHAT.finish)) as url:
         async with await anyio.connect_tcp("127.0.0.1", int(url.rpartition(":")[2])) as stream:
-            await stream.send(b"POST /v1/messages HTTP/1.1\r\nhost: x\r\ncontent-length: 9\r\n\r\n{")
+            await stream.send(b"POST /v1/messages HTTP/1.1\r\nhost: localhost\r\ncontent-length: 9\r\n\r\n{")
         assert types(await streamed(url))[-1] == "message_stop"
     words = {record.getMessage().split()[3] for record in caplog.records if record.name == LOG}
     assert words - {"complete"} <= {"cancelled", "failed:invalid_request"}

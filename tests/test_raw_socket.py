@@ -25,14 +25,14 @@ from tests.upstreams import CHAT, REQUEST, Server, listening, never, over, pausi
 
 pytestmark = [pytest.mark.anyio, pytest.mark.parametrize("anyio_backend", ["asyncio", "trio"])]
 
-HEALTH = b"GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n"
+HEALTH = b"GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n"
 OK = b'{"status":"ok"}'
 ASKED = UpstreamRequest("chat/completions", {"accept": "*/*"}, b"{}")
 
 
 def post(body: bytes, *headers: bytes, path: bytes = b"/v1/messages") -> bytes:
     """A request with that body."""
-    lines = [b"POST %s HTTP/1.1" % path, b"host: x", b"content-length: %d" % len(body), *headers]
+    lines = [b"POST %s HTTP/1.1" % path, b"host: localhost", b"content-length: %d" % len(body), *headers]
     return b"\r\n".join(lines) + b"\r\n\r\n" + body
 
 
@@ -160,7 +160,7 @@ async def test_a_client_that_asks_before_it_sends_its_body_is_told_to_go_on() ->
 async def test_a_body_may_come_in_chunks() -> None:
     body = json.dumps(REQUEST).encode()
     async with over(serving, playing(CHAT.hello, CHAT.finish)) as url, connected(url) as stream:
-        await stream.send(b"POST /v1/messages HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n")
+        await stream.send(b"POST /v1/messages HTTP/1.1\r\nhost: localhost\r\ntransfer-encoding: chunked\r\n\r\n")
         for piece in (body[:9], body[9:], b""):
             await stream.send(b"%x\r\n%s\r\n" % (len(piece), piece))
         assert b"message_stop" in await until(b"0\r\n\r\n", stream)
@@ -179,9 +179,9 @@ async def test_a_client_of_http_1_0_reads_until_the_connection_is_closed() -> No
     ("sent", "status"),
     [
         (b"hello\r\n\r\n", b"400"),
-        (b"GET / HTTP/1.1\r\nhost: x\r\na: " + b"a" * 100_000, b"431"),
-        (b"GET / HTTP/1.1\r\nhost: x\r\ncontent-length: a\r\n\r\n", b"400"),
-        (b"POST /v1/messages HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\nx\r\n", b"400"),
+        (b"GET / HTTP/1.1\r\nhost: localhost\r\na: " + b"a" * 100_000, b"431"),
+        (b"GET / HTTP/1.1\r\nhost: localhost\r\ncontent-length: a\r\n\r\n", b"400"),
+        (b"POST /v1/messages HTTP/1.1\r\nhost: localhost\r\ntransfer-encoding: chunked\r\n\r\nx\r\n", b"400"),
     ],
 )
 async def test_what_is_no_request_is_told_in_the_messages_shape(sent: bytes, status: bytes) -> None:

@@ -3,6 +3,7 @@
 import argparse
 import math
 import os
+import re
 import tomllib
 from collections.abc import Mapping, Sequence, Set
 from pathlib import Path
@@ -19,6 +20,8 @@ from pipeline.route import DEFAULT_ANSWERS, AnswerOptions, Leftover, Recover
 from stages.recipe import check
 
 DEFAULT_LISTEN = "127.0.0.1:8080"
+WRITTEN = re.compile("[\x21-\x7e]+")
+"""What can stand in a request's head."""
 NONE: Set[str] = frozenset()
 UPSTREAMS = ("chat", "responses", "messages")
 """The dialects that an upstream may speak."""
@@ -30,10 +33,12 @@ class Config:
 
     host: str = "127.0.0.1"
     port: int = 8080
+    allow_host: frozenset[str] = frozenset()
+    """Who is answered besides those who name this machine; see `Visitors`."""
     dialect: str = "chat"
     """What the upstream speaks."""
     upstream: str = ""
-    """Its base URL, up to and with `/v1`."""
+    """Its base URL, up to and with `/v1`; a query behind that goes with each request."""
     api_key: str = field(default="", repr=False)
     models: Mapping[str, str] = field(factory=dict)
     """The upstream's model for a client's."""
@@ -53,7 +58,15 @@ def parser(prog: str) -> argparse.ArgumentParser:
     )
     flags.add_argument("--listen", metavar="HOST:PORT", help=f"default {DEFAULT_LISTEN}")
     flags.add_argument(
-        "--upstream", metavar="DIALECT=URL", help=f"DIALECT: {' or '.join(UPSTREAMS)}; the URL ends in /v1"
+        "--allow-host",
+        metavar="NAME",
+        action="append",
+        help="also answer what is sent to this name (Host) or by its pages (Origin); repeatable",
+    )
+    flags.add_argument(
+        "--upstream",
+        metavar="DIALECT=URL",
+        help=f"DIALECT: {' or '.join(UPSTREAMS)}; the URL ends in /v1, or in /v1?QUERY",
     )
     flags.add_argument("--api-key-env", metavar="NAME", help="the environment variable that holds the upstream's key")
     flags.add_argument(
@@ -108,7 +121,7 @@ def read(flags: argparse.ArgumentParser, argv: Sequence[str], environment: Mappi
 
 
 NAMES = (
-    *("listen", "upstream", "api_key_env", "model_map"),
+    *("listen", "allow_host", "upstream", "api_key_env", "model_map"),
     *("streams_only", "without", "requests", "answers", "limits"),  # in a file only
 )
 ANSWERS = (
@@ -148,6 +161,7 @@ def _config(members: Mapping[str, Any], environment: Mapping[str, str]) -> Confi
     return Config(
         host=host,
         port=port,
+        allow_host=frozenset(_words("allow_host", members.get("allow_host", []))),
         dialect=dialect,
         upstream=upstream,
         api_key=_key(_text(members, "api_key_env"), environment),
@@ -181,10 +195,25 @@ def _address(listen: str) -> tuple[str, int]:
 def _upstream(said: str) -> tuple[str, str]:
     if not said:
         return UPSTREAMS[0], ""
+    if "@" in said:
+        raise ValueError("upstream: no user and no password (no @) may stand in its URL; see --api-key-env")
     name, _, url = said.partition("=")
-    if name not in UPSTREAMS or urlsplit(url).scheme not in ("http", "https"):
-        raise ValueError(f"upstream: {said!r} is no {'=URL or '.join(UPSTREAMS)}=URL")
-    return name, url.rstrip("/")
+    if name not in UPSTREAMS or not _is_base(url):
+        shown = said.partition("?")[0].partition("#")[0]  # behind that there may be a key
+        raise ValueError(f"upstream: {shown!r} is no {'=URL or '.join(UPSTREAMS)}=URL")
+    base, mark, query = url.partition("?")
+    return name, base.rstrip("/") + mark + query
+
+
+def _is_base(url: str) -> bool:
+    """Whether paths can be asked for behind it."""
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError:
+        return False
+    whole = parts.scheme in ("http", "https") and parts.hostname and port != 0
+    return bool(whole) and "#" not in url and WRITTEN.fullmatch(url) is not None
 
 
 def _key(name: str, environment: Mapping[str, str]) -> str:

@@ -15,6 +15,9 @@ from pipeline.reply import Head, Refusal
 from pipeline.route import Exchange, UpstreamRequest
 from pipeline.stage import cause_of
 
+HEAD_BYTES = 64 * 1024
+"""How long a line in the head of an upstream's reply may be."""
+
 
 class Client(Protocol):
     """Where an answer goes. One that has left is told by one of `SOURCE_ERRORS`, or by cancelling."""
@@ -57,6 +60,14 @@ class Upstream(Protocol):
 
         Raises `UpstreamError` if none comes.
         """
+
+
+def url_of(base: str, request: UpstreamRequest) -> str:
+    """Where a request goes: behind the path of the base, with the base's query and its own."""
+    start, _, always = base.partition("?")
+    path, _, query = request.path.partition("?")
+    both = "&".join(filter(None, (always, query)))
+    return f"{start}/{path}?{both}" if both else f"{start}/{path}"
 
 
 async def opened(exchange: Awaitable[Exchange], access: Access) -> Exchange:

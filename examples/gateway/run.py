@@ -16,7 +16,8 @@ async def serve(config: Config, serving: Callable[[Config], AbstractAsyncContext
     with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
         try:
             async with serving(config) as url:
-                print(f"{url} over {config.upstream or 'the embedded replay'}", flush=True)
+                upstream = config.upstream.partition("?")[0]  # a query may hold a key
+                print(f"{url} over {upstream or 'the embedded replay'}", flush=True)
                 await anext(signals)
         except OSError as error:
             print(f"cannot listen on {config.host}:{config.port}: {error.strerror}", file=sys.stderr)

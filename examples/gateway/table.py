@@ -9,6 +9,7 @@ from attrs import evolve, field, frozen
 from examples.gateway.compressed import UnknownEncoding, decoded, encoding_of
 from examples.gateway.config import Config
 from examples.gateway.models import ModelsExchange
+from examples.gateway.visitors import Visitors
 from pipeline.dialect import RequestFacts, dialect
 from pipeline.errors import ClientError, ErrorKind, PipelineError
 from pipeline.estimate import estimate
@@ -99,6 +100,7 @@ class Gateway:
 
     routes: Mapping[str, Route]
     """By what the client speaks."""
+    visitors: Visitors
 
     @classmethod
     def of(cls, config: Config, recipe: Recipe[AnyChain] = default_chain) -> "Gateway":
@@ -117,7 +119,8 @@ class Gateway:
                     limits=config.limits,
                 )
                 for client in CLIENTS
-            }
+            },
+            Visitors.of(config.host, config.allow_host),
         )
 
     @property
@@ -130,9 +133,10 @@ class Gateway:
 
         A body of which more than `limits.request_bytes` were read is refused, however much of it is missing.
         """
-        if asked.method == "HEAD" and asked.path in KNOWN:
-            return self._answer(asked, Refusal(Head(200, JSON_HEADERS), b""))
         try:
+            self.visitors.check(asked.headers)
+            if asked.method == "HEAD" and asked.path in KNOWN:
+                return self._answer(asked, Refusal(Head(200, JSON_HEADERS), b""))
             if asked.headers.get("upgrade", "").lower() == "websocket":
                 error = StreamError(ErrorKind.INVALID_REQUEST, "there is no websocket here; ask by POST")
                 return self.refuse(asked, error, UPGRADE_REQUIRED)

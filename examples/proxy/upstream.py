@@ -9,7 +9,7 @@ import aiohttp
 from attrs import define, field
 from yarl import URL
 
-from examples.gateway.relay import UpstreamReply
+from examples.gateway.relay import HEAD_BYTES, UpstreamReply, url_of
 from pipeline.dialect import Dialect
 from pipeline.drive import SOURCE_ERRORS
 from pipeline.errors import ErrorKind, UpstreamError
@@ -48,7 +48,7 @@ class PooledUpstream:
         method = "POST" if request.body else "GET"
         try:
             async with asyncio.timeout(self.limits.idle_seconds or None):
-                url = URL(f"{self.url}/{request.path}", encoded=True)  # else its query is quoted anew
+                url = URL(url_of(self.url, request), encoded=True)  # else its query is quoted anew
                 return await self.session.request(
                     method, url, data=request.body, headers=headers, allow_redirects=False
                 )
@@ -67,6 +67,8 @@ async def connections() -> AsyncIterator[aiohttp.ClientSession]:
         cookie_jar=aiohttp.DummyCookieJar(),
         headers={"accept-encoding": "identity"},
         auto_decompress=False,
+        max_line_size=HEAD_BYTES,
+        max_field_size=HEAD_BYTES,
         timeout=aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_SECONDS),
     ) as session:
         yield session

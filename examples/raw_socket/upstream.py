@@ -3,14 +3,14 @@
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import ClassVar
-from urllib.parse import urlsplit
+from urllib.parse import urlsplit, urlunsplit
 
 import anyio
 import h11
 from anyio.abc import ByteStream
 from attrs import define, field, frozen
 
-from examples.gateway.relay import UpstreamReply
+from examples.gateway.relay import HEAD_BYTES, UpstreamReply, url_of
 from examples.raw_socket.wire import Wire, fields
 from pipeline.dialect import Dialect
 from pipeline.drive import SOURCE_ERRORS
@@ -48,7 +48,7 @@ class SocketUpstream:
             try:
                 with anyio.fail_after(self.limits.idle_seconds or None):
                     stream = await self._connected()
-                    answer = Answer(Wire(stream, h11.Connection(h11.CLIENT)))
+                    answer = Answer(Wire(stream, h11.Connection(h11.CLIENT, max_incomplete_event_size=HEAD_BYTES)))
                     await answer.wire.send(self._head(request), h11.Data(data=request.body), h11.EndOfMessage())
                     head = await answer.head()
             except TimeoutError as error:
@@ -71,9 +71,9 @@ class SocketUpstream:
             return await anyio.connect_tcp(parts.hostname or "", port)
 
     def _head(self, request: UpstreamRequest) -> h11.Request:
-        parts = urlsplit(self.url)
+        parts = urlsplit(url_of(self.url, request))
         headers = {
-            "host": parts.netloc.rpartition("@")[2],
+            "host": parts.netloc,
             "user-agent": "streamweir",
             "accept-encoding": "identity",
             "connection": "close",
@@ -82,7 +82,8 @@ class SocketUpstream:
             **request.headers,
         }
         method = "POST" if request.body else "GET"
-        return h11.Request(method=method, target=f"{parts.path}/{request.path}", headers=fields(headers))
+        target = urlunsplit(("", "", parts.path, parts.query, ""))
+        return h11.Request(method=method, target=target, headers=fields(headers))
 
 
 @define

@@ -74,12 +74,12 @@ class Gate:
     _to: int = field(init=False, default=0)
     """Where in the visible text the pieces that wait begin and end."""
     _answered: int = field(init=False, default=0)
-    """Up to where the model is known to have gone on from reasoning, by text or by a call in the upstream's form."""
+    """Up to where the model is known to have gone on from reasoning: by text, or by a call outside of it."""
 
     def told(self, piece: Piece) -> None:
         """One more piece is certain."""
         self._to += len(piece.raw)
-        if piece.kind is Kind.TEXT and not piece.raw.isspace():
+        if _answers(piece):
             self._answered = self._to
 
     def passed(self, count: int) -> None:
@@ -120,3 +120,10 @@ class Gate:
             structured=self._structured,
             progress=self.progress,
         )
+
+
+def _answers(piece: Piece) -> bool:
+    """Whether the model goes on from reasoning with it, if only by a call that cannot be read, or that the end cut."""
+    if piece.kind is Kind.TEXT:
+        return not piece.raw.isspace()
+    return not piece.inside and (piece.found is not None or piece.kind is Kind.UNFINISHED)

@@ -65,7 +65,7 @@ class PlacedWriter(Voice):
         return index
 
     def event(self, event: Event, out: list[Event]) -> None:
-        """An event that is no text."""
+        """An event that is no text, or says none."""
         if isinstance(event, ENDINGS):
             self.settle(out)
             out.append(event)
@@ -135,7 +135,7 @@ class PlacedWriter(Voice):
         self._waiting.append(delta)
 
     def _fill(self, out: list[Event]) -> None:
-        if self._gap is not Gap.NONE and any(isinstance(event, TextDelta) for event in self._waiting):
+        if self._gap is not Gap.NONE and any(isinstance(event, TextDelta) and event.text for event in self._waiting):
             self._spoken = True
         self._write(out)
         self._gap = Gap.NONE
@@ -152,13 +152,18 @@ class PlacedWriter(Voice):
     def _write(self, out: list[Event]) -> None:
         waiting, self._waiting, self._kept = self._waiting, [], 0
         for event in waiting:
-            if isinstance(event, TextDelta):
+            if isinstance(event, TextDelta) and event.text:
                 self._say(event, out)
             else:
                 self._pass(event, out)
 
     def _pass(self, event: Event, out: list[Event]) -> None:
-        """An event that is no text leaves; one that begins something ends the reasoning before it."""
+        """An event that is no text leaves; one that begins something ends the reasoning before it.
+
+        An empty delta leaves only as it came: a block that was closed, or never began, is not opened for it.
+        """
+        if isinstance(event, TextDelta) and self._texts.get(event.index) != event.index:
+            return
         if isinstance(event, BlockStart) or (isinstance(event, Carry) and event.opens):
             self._end_thought(out)
         if isinstance(event, BlockStart):

@@ -291,7 +291,7 @@ class TagScrubber(Stage[Event, Event]):
     def _show(self, events: Iterable[Event], thought: bool, out: list[Event]) -> None:
         """This is text, or reasoning; in it stays what came in the middle of it."""
         for event in events:
-            if not isinstance(event, TextDelta):
+            if not isinstance(event, TextDelta) or not event.text:
                 self._voice.event(event, out)
             elif thought:
                 self._voice.thought(event.text, out)

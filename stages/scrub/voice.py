@@ -117,7 +117,7 @@ class Voice(ABC):
 
     @abstractmethod
     def event(self, event: Event, out: list[Event]) -> None:
-        """An event that is no text."""
+        """An event that is no text, or says none."""
 
     @abstractmethod
     def settle(self, out: list[Event]) -> None:

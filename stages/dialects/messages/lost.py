@@ -6,13 +6,15 @@ from typing import Any, Final
 from attrs import define, field
 
 from pipeline.ledger import Ledger
-from pipeline.unread import Unread
+from pipeline.unread import Unread, says
+from pipeline.word import word
 from stages.dialects.messages.blocks import READ
-from stages.dialects.messages.normalize import OF_DELTA, OF_EVENT
+from stages.dialects.messages.normalize import DELTA_KINDS, OF_DELTA, OF_EVENT
 
 STAGE: Final = "MessagesReturner"
 LOST: Final = "nothing is left of its frame"
 SILENT: Final = "nothing is left of its text"
+CLOSED: Final = "its block is not open"
 FORGOTTEN: Final = "more frames were left out than are remembered"
 
 
@@ -32,6 +34,14 @@ class LostFrames:
             self._unread.note(said, read, "event.")
         self._unread.note(said.get("delta"), OF_DELTA, "delta.")
         note_block(said.get("content_block"), self._unread)
+
+    def late(self, said: Mapping[str, Any]) -> None:
+        """A delta of a block that is not open is lost; one that is known and says nothing was none."""
+        delta = found if isinstance(found := said.get("delta"), dict) else {}
+        known = word(delta.get("type")) in DELTA_KINDS
+        if not known or any(says(delta[name]) for name in OF_DELTA & delta.keys() - {"type"}):
+            self.ledger.record(STAGE, "delta", "dropped", CLOSED)
+        self.lose(said if known else {**said, "delta": None})
 
 
 def lose_block(block: Any, ledger: Ledger) -> None:

@@ -113,6 +113,9 @@ class MessagesReturner:
         if self._over or (not (self._moved or self._told) and PLACED.isdisjoint(map(type, events))):
             return (frame,)
         said = said_in(frame)
+        if self._moved and isinstance(events[0], Carry) and self._is_late(said):
+            self._lost.late(said)
+            return ()
         back = self._back(frame, said, events)
         if not self._told and said.get("type") != TOLD:
             return (back,)
@@ -170,6 +173,10 @@ class MessagesReturner:
         """The same before an error: nothing else says then that a call of ours was told."""
         told = self._end()
         return [_ending(frame, "tool_use", of=("end_turn",)) for frame in told] if self._called else told
+
+    def _is_late(self, said: dict[str, Any]) -> bool:
+        """Whether it is a delta of a block that is not open."""
+        return said.get("type") == DELTA and self._places.get(_key(said.get("index"))) not in self._open
 
     def _begin(self, index: Any, said: dict[str, Any], events: Sequence[Event]) -> int | None:
         """A block of the server's begins; where."""

@@ -39,6 +39,7 @@ class Responses:
         "x-models-etag",
     )
     tells: tuple[str, ...] = ("openai-beta", "session-id", "thread-id", "x-codex-")
+    restates: bool = True
     reasoning: ShowReasoning = ShowReasoning.SUMMARY
     limit: ToldLimit = "incomplete"
 

@@ -19,6 +19,8 @@ MEMBERS = {ToolKind.FUNCTION: "arguments", ToolKind.CUSTOM: "input"}
 """Where the text of a call stands."""
 READ = {kind: COMMON | {"call_id", "name", "namespace", "caller", member} for kind, member in MEMBERS.items()}
 """The members of a call that are read."""
+ARGUMENTS: Final = "arguments"
+"""What an announcement tells of a call's text, whatever it is called there."""
 DIRECT: Final = {"type": "direct"}
 """The caller of a call that the model makes itself."""
 
@@ -55,9 +57,9 @@ class CallItem(Item):
             if text.strip():
                 self.writer.lose("arguments", "they came after the end of their call")
             return None
-        if shown := self.voice.add(0, text):
+        if shown := self.voice.add(0, self.behind(ARGUMENTS, 0, text) or ""):
             self._write(self.voice, shown, out)
-        return self.voice.said(0) if self.voice.index >= 0 else None
+        return self.voice.said(0) if self.voice.index >= 0 and not self.waiting else None
 
     def arguments_done(self, event: Mapping[str, Any], out: list[Event]) -> None:
         """Its arguments are whole."""
@@ -91,6 +93,19 @@ class CallItem(Item):
         said_whole = self.kind is ToolKind.CUSTOM or status == "completed"
         if said_whole or is_object(whole, self.writer.limits.json_depth):
             self._stop(self.voice, out, True)
+
+    def foretold(self, item: Mapping[str, Any]) -> None:
+        """Its arguments, if nothing was said of them; behind an object nothing can stand."""
+        if not self.voice.spoke(0):
+            text = self._text(item)
+            whole = self.kind is ToolKind.FUNCTION and is_object(text, self.writer.limits.json_depth)
+            self.expect(ARGUMENTS, 0, text, whole=whole)
+
+    def flush(self, out: list[Event]) -> None:
+        """What was announced and not told again, and halves of characters."""
+        if self.voice.index >= 0 and (first := self.forget(ARGUMENTS, 0)) is not None:
+            self._write(self.voice, self.voice.add(0, first.text), out)
+        super().flush(out)
 
     def check(self) -> None:
         """Without a name it cannot have ended, and what waits for it may be another call's."""
@@ -144,6 +159,8 @@ class CallItem(Item):
 
     def _rest(self, voice: Voice, more: str | None, out: list[Event], whole: str = "") -> None:
         """Nobody may run a call whose arguments are not those that it ended with."""
+        if whole:
+            self.forget_all(ARGUMENTS)
         if more is None and not voice.stopped and self._differs(voice.said(0).text(), whole):
             raise UpstreamError(
                 f"the arguments that came for the call of {self._name!r} are not those that it ended with",

@@ -10,20 +10,23 @@ from attrs import define, field
 
 from pipeline.dialect import RequestFacts
 from pipeline.events import Frame, StopReason
-from pipeline.jsontext import as_written
+from pipeline.jsontext import as_written, is_object
 from pipeline.ledger import Ledger
+from pipeline.limits import DEFAULT_LIMITS
 from pipeline.unread import says
+from stages.dialects.responses.announced import INSTEAD, Announced
 from stages.dialects.responses.encode import UNASKED
 from stages.dialects.responses.errors import failed as failure_of
 from stages.dialects.responses.errors import failed_error
 from stages.dialects.responses.grammar import REASONS as KNOWN
 from stages.dialects.responses.keeper import ADDED, ITEM_DONE
-from stages.dialects.responses.kept import CALLS, DELTA, EVENTS, OF_PARTS, PART, PART_DONE, Kept, said_in
+from stages.dialects.responses.kept import CALLS, DELTA, EVENTS, OF_PARTS, PART, PART_DONE, Kept, Text, said_in
 from stages.dialects.responses.normalize import DONE, FAILED, LIFE, STOP_REASONS, TERMINALS
+from stages.dialects.responses.opaque import BLOB
 from stages.dialects.responses.patch import REPEAT
 from stages.dialects.responses.stops import INCOMPLETE as REASONS
 from stages.dialects.responses.usage import tells, usage_object, usage_of
-from stages.dialects.responses.written import OUTPUT_TEXT, Json, Wire, Words
+from stages.dialects.responses.written import ARGUMENTS, OUTPUT_TEXT, Json, Wire, Words
 
 BESIDE: Final = frozenset({"type", "sequence_number", "response"})
 """What an event that tells of a response has."""
@@ -220,7 +223,7 @@ def roll(
     What it must have and lacks is made. What stands beside it in its events is lost.
     """
     response: Json = {}
-    rolled = _Rolled()
+    rolled = _Rolled(ledger)
     for frame in frames:
         said = said_in(frame)
         if not said and frame.data.strip() not in (DONE, b"{}"):
@@ -244,6 +247,7 @@ def roll(
 class _Rolled:
     """The items of a response while they come."""
 
+    ledger: Ledger
     items: list[Kept] = field(factory=list)
     _places: dict[int, Kept] = field(factory=dict)
 
@@ -257,10 +261,11 @@ class _Rolled:
                 known = Kept(len(self.items) if place is None else place, item)
                 self.items.append(known)
                 self._places[known.place] = known
+                _foretell(known, item)
             if kind == ITEM_DONE:
                 known.final = item
         elif known is not None and kind in EVENTS:
-            _tell(known, said, *EVENTS[kind])
+            _tell(known, said, *EVENTS[kind], self.ledger)
 
     def _known(self, place: int | None, name: Any) -> Kept | None:
         """The item at a place, else that of an id, else the last."""
@@ -272,7 +277,7 @@ class _Rolled:
     def whole(self, output: Any, status: str) -> list[Any]:
         """All items, as the response tells them at its end; those that it leaves out as they were told, each behind
         the one that came before it. Of a response that failed they are those that had ended."""
-        told = output if isinstance(output, list) else []
+        told = [*output] if isinstance(output, list) else []
         free = {at: item for at, item in enumerate(told) if isinstance(item, dict)}
         named = {(name, item[name]): at for at, item in free.items() for name in NAMES if _is_name(item.get(name))}
         behind: dict[int, list[Json]] = {}
@@ -287,12 +292,27 @@ class _Rolled:
             if at is None:
                 behind.setdefault(last, []).append(item)
             else:
-                del free[at]
+                told[at] = _filled(free.pop(at), item)
                 last = at
         return [*behind.get(-1, ()), *(one for at, item in enumerate(told) for one in (item, *behind.get(at, ())))]
 
 
-def _tell(kept: Kept, said: Json, step: str, words: Words | None) -> None:
+def _foretell(kept: Kept, item: Json) -> None:
+    """What an announcement tells of the texts of an item."""
+    if (words := CALLS.get(str(item.get("type")))) is not None:
+        if isinstance(text := item.get(words.member), str) and text:
+            whole = words is ARGUMENTS and is_object(text, DEFAULT_LIMITS.json_depth)
+            kept.texts["call", 0] = Text(words, None, Announced(text, whole), [text])
+        return
+    for member in PARTED.get(str(item.get("type")), {}):
+        parts = item.get(member)
+        for at, part in enumerate(parts if isinstance(parts, list) else ()):
+            spoken = OF_PARTS.get(str(part.get("type"))) if isinstance(part, dict) else None
+            if spoken is not None and isinstance(text := part.get(spoken.member), str) and text:
+                kept.texts[member, at] = Text(spoken, part, Announced(text), [text])
+
+
+def _tell(kept: Kept, said: Json, step: str, words: Words | None, ledger: Ledger) -> None:
     """What an event tells of a text of an item."""
     part = said.get("part")
     if words is None:
@@ -304,9 +324,14 @@ def _tell(kept: Kept, said: Json, step: str, words: Words | None) -> None:
         text.announced = part
     whole = part.get(words.member) if isinstance(part, dict) else said.get(words.member)
     if step == DELTA and isinstance(more := said.get("delta"), str):
-        text.pieces.append(more)
+        if (first := text.first) is None:
+            text.pieces.append(more)
+        elif (joined := first.behind(more)) is not None:
+            text.pieces, text.first = [joined], None
+            if first.lost:
+                ledger.record("responses.forms", INSTEAD[0], "dropped", INSTEAD[1])
     elif step != DELTA and isinstance(whole, str) and whole:
-        text.pieces = [whole]
+        text.pieces, text.first = [whole], Announced(whole) if step == PART else None
 
 
 def _alike(item: Json, place: int, free: Mapping[int, Json]) -> int | None:
@@ -315,6 +340,27 @@ def _alike(item: Json, place: int, free: Mapping[int, Json]) -> int | None:
     alike = [at for at in (place, *islice(free, LOOKED_AT)) if at in free and free[at].get("type") == item.get("type")]
     said = _says(item)
     return next((at for at in alike if _says(free[at]) == said), place if place in alike else None)
+
+
+def _filled(told: Json, item: Json) -> Json:
+    """An item as the response tells it at its end, with what of it was told before if it says nothing there: its text,
+    and the blob of reasoning, which goes with the id that it came under."""
+    kind = str(told.get("type"))
+    words, parted = CALLS.get(kind), PARTED.get(kind, {})
+    if words is not None:
+        return told if told.get(words.member) else {**told, **_some(item, (words.member,))}
+    parts = (part for name, of in parted.items() for part in _parts(told.get(name), of))
+    odd = any(str(part.get("type")) not in OF_PARTS for part in parts)
+    if parted and not odd and not any(_says(told)) and any(_says(item)):
+        told = {**told, **_some(item, parted)}
+    if kind == "reasoning" and item.get(BLOB) and not told.get(BLOB):
+        told = {**told, **_some(item, ("id", BLOB))}
+    return told
+
+
+def _some(item: Json, members: Iterable[str]) -> Json:
+    """Those of these members that say something."""
+    return {name: item[name] for name in members if item.get(name)}
 
 
 def _is_name(value: Any) -> bool:

@@ -7,6 +7,7 @@ from typing import Any, ClassVar, Final
 
 from attrs import define, field
 
+from pipeline.errors import LimitExceeded
 from pipeline.events import (
     Block,
     BlockStart,
@@ -23,11 +24,13 @@ from pipeline.events import (
 )
 from pipeline.halves import Halves
 from pipeline.ids import CallIds
+from pipeline.jsontext import size_of
 from pipeline.ledger import Ledger
 from pipeline.limits import Limits
 from pipeline.toolnames import NO_MAP, RequestMap
 from pipeline.unread import Unread
 from pipeline.word import word
+from stages.dialects.responses.announced import INSTEAD, Announced
 from stages.dialects.responses.opaque import JOINT, parts_of, proof_of
 from stages.dialects.responses.voice import Said, Voice
 from stages.dialects.responses.within import COMMON, OF_REASONING, note_odd, note_part
@@ -102,6 +105,12 @@ class Writer:
             text.stopped = True
             out.append(BlockStop(text.index, complete))
 
+    def hold(self, size: int) -> None:
+        """Text waits, within a bound."""
+        self.held += size
+        if self.held > (bound := self.limits.held_bytes):
+            raise LimitExceeded(f"more than {bound} bytes of announced text wait", code="held_bytes")
+
     def lose(self, path: str, reason: str) -> None:
         """Record what is not passed on."""
         self.ledger.record(STAGE, path, "dropped", reason)
@@ -118,6 +127,8 @@ class Item(ABC):
     """The item as it was announced; empty if it never was."""
     ended: bool = False
     """The server said that it is done."""
+    waiting: dict[tuple[object, int], Announced] = field(init=False, factory=dict)
+    """What announcements tell of its texts, each of a kind and a part, of which nothing was said yet."""
 
     read: ClassVar[frozenset[str] | None] = None
     """The members that are read; None: it is carried whole."""
@@ -151,6 +162,40 @@ class Item(ABC):
         """The server said that it is done."""
         self.ended = True
         self.end(out, complete=word(item.get("status")) not in CUT_STATUSES)
+
+    def expect(self, kind: object, part: int | None, text: str, *, whole: bool = False) -> None:
+        """An announcement tells the text of a part, or how it begins."""
+        if text and not self.ended:
+            self.forget(kind, part)
+            self.waiting[kind, part or 0] = Announced(text, whole)
+            self.writer.hold(size_of(text))
+
+    def forget(self, kind: object, part: int | None) -> Announced | None:
+        """A text is told: what its announcement told of it, if that was not said."""
+        if self.waiting and (first := self.waiting.pop((kind, part or 0), None)) is not None:
+            self.writer.held -= size_of(first.text)
+            return first
+        return None
+
+    def forget_all(self, kind: object) -> None:
+        """All texts of a kind are told."""
+        for of, part in [*self.waiting]:
+            if of == kind:
+                self.forget(of, part)
+
+    @abstractmethod
+    def foretold(self, item: Mapping[str, Any]) -> None:
+        """What of its texts its announcement tells."""
+
+    def behind(self, kind: object, part: int | None, delta: str) -> str | None:
+        """A delta, with what stands before it in its announcement; None while that may be told again."""
+        if not self.waiting or (first := self.waiting.get((kind, part or 0))) is None:
+            return delta
+        if (told := first.behind(delta)) is not None:
+            self.forget(kind, part)
+            if first.lost:
+                self.writer.lose(*INSTEAD)
+        return told
 
     def settle(self, out: list[Event], *, complete: bool) -> None:
         """At the end of the message: what nothing more was told of is as it was announced."""
@@ -229,7 +274,7 @@ class ReasoningItem(Item):
         if self.ended:
             self.writer.lose("reasoning delta", "it came after the end of its item")
             return None
-        if not text or not self._shows(member):
+        if not text or not self._shows(member) or (text := self.behind(member, part, text) or "") == "":
             return None
         if shown := self.voice.add(part, text):
             self._write(self.voice, shown, out)
@@ -238,6 +283,7 @@ class ReasoningItem(Item):
     def part_done(self, member: str, part: int | None, whole: str, out: list[Event]) -> None:
         """A part of its summary or of its raw text is whole."""
         if whole and not self.ended and self._shows(member):
+            self.forget(member, part)
             self._rest(self.voice, self.voice.rest(part, whole), out)
 
     def snapshot(self, item: Mapping[str, Any], out: list[Event]) -> None:
@@ -245,6 +291,7 @@ class ReasoningItem(Item):
         texts = parts_of(item)
         for member in ("content", "summary"):
             if any(texts[member]) and self._shows(member):
+                self.forget_all(member)
                 for more in self.voice.rest_of(texts[member]):
                     self._rest(self.voice, more, out)
         self._proof = proof_of(item) or self._proof
@@ -259,6 +306,25 @@ class ReasoningItem(Item):
         elif self._proof:
             self.voice.index = self.writer.open(RedactedReasoningBlock(self._proof), out)
         self._stop(self.voice, out, complete)
+
+    def flush(self, out: list[Event]) -> None:
+        """What was announced and not told again, and halves of characters."""
+        for member, part in sorted(self.waiting, key=str):
+            first = self.forget(member, part)
+            if first is not None and self._shows(str(member)):
+                self._write(self.voice, self.voice.add(part, first.text), out)
+        super().flush(out)
+
+    def foretold(self, item: Mapping[str, Any]) -> None:
+        """The text of each of its parts."""
+        for member, texts in parts_of(item).items():
+            for part, text in enumerate(texts):
+                self.part_begun(member, part, text)
+
+    def part_begun(self, member: str, part: int | None, text: str) -> None:
+        """The announcement of a part tells its text; unless something was said of it."""
+        if not self.voice.spoke(part):
+            self.expect(member, part, text)
 
     def agrees(self, item: Mapping[str, Any]) -> bool:
         """Whether the text may be the same."""
@@ -288,6 +354,9 @@ class HostedItem(Item):
 
     _whole: Mapping[str, Any] = field(init=False, default=NOTHING)
     _written: bool = field(init=False, default=False)
+
+    def foretold(self, item: Mapping[str, Any]) -> None:
+        """Nothing: it is carried as it ends."""
 
     def snapshot(self, item: Mapping[str, Any], out: list[Event]) -> None:
         """The item as it is now."""

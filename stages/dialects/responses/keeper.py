@@ -68,7 +68,7 @@ ITEMS: Final[dict[str, Json]] = {
 
 
 MOST: Final = 100
-"""So many parts that ended too late may be told by an item yet."""
+"""So many parts that ended too late may be told by an item yet; so much may wait for the first text of a message."""
 
 
 @define

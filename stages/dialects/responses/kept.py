@@ -11,6 +11,7 @@ from pipeline.events import BlockDelta, BlockStart, BlockStop, Event, Frame
 from pipeline.jsontext import dumps, loads, whole_text
 from pipeline.ledger import Ledger
 from pipeline.message import Content, Message, disassemble
+from stages.dialects.responses.announced import Announced
 from stages.dialects.responses.encode import ResponsesEncoder
 from stages.dialects.responses.written import (
     ARGUMENTS,
@@ -64,6 +65,8 @@ class Text:
     words: Words
     announced: Mapping[str, Any] | None = None
     """The part as it was announced."""
+    first: Announced | None = None
+    """What its announcement tells, while nothing is known of what comes behind it."""
     pieces: list[str] = field(factory=list)
     changed: bool = False
     """It is not what the server said."""
@@ -148,11 +151,14 @@ class Kept:
         item: Json = {**self.item, **self.names}
         if "status" in item:
             item["status"] = status
-        for (member, _), text in sorted(self.texts.items()):
+        for (member, at), text in sorted(self.texts.items()):
             if member == "call":
                 item[text.words.member] = text.text
             elif text.pieces or text.announced is not None:
-                item[member] = [*(item.get(member) or []), text_part(text)]
+                parts = [*(item.get(member) or [])]
+                known = at < len(parts) and isinstance(parts[at], dict) and parts[at].get("type") == text.words.type
+                place = at if known else len(parts)
+                item[member] = [*parts[:place], text_part(text), *parts[place + 1 :]]
         return item
 
     def closing(self, status: str) -> Iterator[tuple[str, Json]]:

@@ -199,6 +199,15 @@ class ResponsesNormalizer(Normalizer):
             if isinstance(known, CallItem):
                 known.kind = CALL_KINDS[item["type"]]
                 known.announce(item, out)
+            known.foretold(item)
+
+    def _part_begun(self, event: Mapping[str, Any], out: list[Event]) -> None:
+        part = _object(event.get("part"))
+        if part.get("type") == REASONING_PART or event["type"] != CONTENT_PART:
+            if text := _string(part, "text"):
+                self._output.about(ReasoningItem, event).part_begun(_member(event), _part(event), text)
+        elif part.get("text") or part.get("refusal"):
+            self._output.about(MessageItem, event).part_begun(_part(event), part)
 
     def _item_done(self, event: Mapping[str, Any], out: list[Event]) -> None:
         if isinstance(item := event.get("item"), dict):
@@ -353,10 +362,13 @@ REFUSAL_DELTA: Final = "response.refusal.delta"
 SUMMARY_EVENTS: Final = "response.reasoning_summary_"
 CUSTOM_EVENTS: Final = "response.custom_tool_call_input."
 REASONING_PART: Final = "reasoning_text"
+CONTENT_PART: Final = "response.content_part.added"
+BEGINNINGS: Final = (CONTENT_PART, "response.reasoning_summary_part.added", "response.reasoning_part.added")
 
 _STEPS: dict[str, Callable[[ResponsesNormalizer, Mapping[str, Any], list[Event]], None]] = {
     "response.output_item.added": ResponsesNormalizer._announced,
     "response.output_item.done": ResponsesNormalizer._item_done,
+    **dict.fromkeys(BEGINNINGS, ResponsesNormalizer._part_begun),
     "response.output_text.delta": ResponsesNormalizer._text,
     REFUSAL_DELTA: ResponsesNormalizer._text,
     "response.output_text.done": ResponsesNormalizer._part_done,
@@ -375,10 +387,5 @@ _STEPS: dict[str, Callable[[ResponsesNormalizer, Mapping[str, Any], list[Event]]
     "response.custom_tool_call_input.done": ResponsesNormalizer._arguments_done,
 }
 
-NOTED: Final = (
-    _STEPS.keys()
-    | TERMINALS.keys()
-    | LIFE
-    | {"response.content_part.added", "response.reasoning_summary_part.added", "response.reasoning_part.added"}
-)
+NOTED: Final = _STEPS.keys() | TERMINALS.keys() | LIFE
 """The events of which it is noted what is not read."""

@@ -12,12 +12,12 @@ from pipeline.jsontext import as_written
 from pipeline.ledger import Ledger
 from pipeline.limits import Limits
 from pipeline.logprobs import scores_in
-from pipeline.message import Content, Message, Reasoning, Refusal, Text, ToolUse, assemble
+from pipeline.message import Content, Message, Reasoning, RedactedReasoning, Refusal, Text, ToolUse, assemble
 from stages.dialects.responses.calls import MEMBERS
 from stages.dialects.responses.kept import STAGE, UNTRUE, NewItems, respoken
 from stages.dialects.responses.lost import GONE, lose_item
 from stages.dialects.responses.normalize import ResponsesNormalizer
-from stages.dialects.responses.opaque import JOINT, parts_of
+from stages.dialects.responses.opaque import JOINT, item_of, parts_of
 from stages.dialects.responses.stops import INCOMPLETE
 from stages.dialects.responses.usage import usage_object
 from stages.dialects.responses.written import OUTPUT_TEXT, RAW, REFUSAL, SUMMARY, Json
@@ -44,7 +44,7 @@ def patch(change: Change, *, facts: RequestFacts, ledger: Ledger, limits: Limits
             if item is not None:
                 output += _patched_item(item, piece.was, piece.now, new)
             elif piece.of is None:
-                output += new.whole(piece.now)
+                output += _written(piece.now, new)
             else:
                 output += new.whole([_honest(content, ledger) for content in piece.now], items[piece.of])
         else:
@@ -98,10 +98,28 @@ def _patched_item(item: Json, was: Sequence[Content], now: Sequence[Content], ne
     if isinstance(before, Text | Refusal):
         return [_respoken(item, was, now, new.ledger)]
     if isinstance(before, Reasoning) and isinstance(after, Reasoning) and before.signature == after.signature:
-        raw = any(parts_of(item)["content"])
-        member, words = ("content", RAW) if raw else ("summary", SUMMARY)
-        return [{**item, member: respoken(item[member], words, after.text, new.ledger, JOINT)}]
-    return new.whole(now)
+        return [_rethought(item, after.text, new.ledger)]
+    return _written(now, new)
+
+
+def _written(contents: Sequence[Content], new: NewItems) -> list[Json]:
+    """Items that hold these contents: reasoning that carries its item is that one, since its provider knows its blob
+    by its id."""
+    first = contents[0]
+    signature = first.signature if isinstance(first, Reasoning) else ""
+    proof = first.data if isinstance(first, RedactedReasoning) else signature
+    if len(contents) > 1 or (item := item_of(proof)) is None:
+        return new.whole(contents)
+    return [_rethought(item, first.text, new.ledger) if isinstance(first, Reasoning) else item]
+
+
+def _rethought(item: Json, text: str, ledger: Ledger) -> Json:
+    """A reasoning item with another text."""
+    told = parts_of(item)
+    member, words = ("content", RAW) if any(told["content"]) else ("summary", SUMMARY)
+    if text == JOINT.join(filter(None, told[member])):
+        return item
+    return {**item, member: respoken(item[member], words, text, ledger, JOINT)}
 
 
 def _recalled(item: Json, was: ToolUse, now: ToolUse) -> Json:

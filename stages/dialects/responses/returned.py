@@ -26,16 +26,8 @@ from pipeline.ledger import Ledger
 from pipeline.message import final_usage
 from pipeline.word import word
 from stages.dialects.responses.errors import failed_error
-from stages.dialects.responses.keeper import ADDED, ITEM_DONE, TEXTS, Keeper, honest, spoken
-from stages.dialects.responses.kept import (
-    DELTA,
-    EVENTS,
-    PART,
-    NewItems,
-    framed,
-    output_of,
-    said_in,
-)
+from stages.dialects.responses.keeper import ADDED, ITEM_DONE, MOST, TEXTS, Keeper, honest, spoken
+from stages.dialects.responses.kept import DELTA, EVENTS, PART, NewItems, framed, output_of, said_in
 from stages.dialects.responses.late import anew, begins, end_of, ends, restated_end, terminated
 from stages.dialects.responses.normalize import LIFE, TERMINALS
 from stages.dialects.responses.patch import renamed, status_of
@@ -227,7 +219,10 @@ class ResponsesReturner:
         kind, item, part = said.get("type"), said.get("item"), said.get("part")
         if kind == ADDED:
             return isinstance(item, dict) and item.get("type") == "message"
-        if EVENTS.get(str(kind), ("",))[0] != PART or not isinstance(part, dict):
+        step = EVENTS.get(str(kind), ("",))[0]
+        if step == DELTA and said.get("delta") == "":
+            return 0 < len(self._waiting) < MOST and self._awaits(said)
+        if step != PART or not isinstance(part, dict):
             return False
         new = part.get("type") == OUTPUT_TEXT.type and self._keeper.of(said) is None
         return self._awaits(said) if self._waiting else new

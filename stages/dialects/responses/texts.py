@@ -44,6 +44,8 @@ class MessageItem(Item):
         if self.ended:
             self.writer.lose("output_text.delta", "it came after the end of its item")
             return None
+        if (delta := self.behind(kind, part, delta) or "") == "":
+            return None
         text, heard = self._text(kind, part), self._heard[kind]
         if shown := heard.add(part, text.halves.joined("", delta)):
             self._say(text, shown, out)
@@ -55,6 +57,8 @@ class MessageItem(Item):
             return
         for kind, member in MEMBERS.items():
             if isinstance(told := whole.get(member), str):
+                if told:
+                    self.forget(kind, part)
                 self._more(kind, part, self._heard[kind].rest(part, told), out)
                 if kind is TextDelta:
                     self._beside(part, part, whole, out)
@@ -68,10 +72,24 @@ class MessageItem(Item):
         """How likely the next tokens of a part were."""
         self._score(part, part, scores, out)
 
+    def foretold(self, item: Mapping[str, Any]) -> None:
+        """The text of each of its parts."""
+        for place, part in enumerate(parts_in(item.get("content"))):
+            self.part_begun(place, part)
+
+    def part_begun(self, part: int | None, told: Mapping[str, Any]) -> None:
+        """The announcement of a part tells its text; unless something was said of it."""
+        for kind, member in MEMBERS.items():
+            if not self._heard[kind].spoke(part) and isinstance(text := told.get(member), str):
+                self.expect(kind, part, text)
+
     def snapshot(self, item: Mapping[str, Any], out: list[Event]) -> None:
         """What of its texts, and of the notes on them, was not said."""
         parts = parts_in(item.get("content"))
         told = {kind: self._told(kind, parts) for kind in MEMBERS}
+        for kind in MEMBERS:
+            if any(_texts(parts, kind)):
+                self.forget_all(kind)
         for place, part in enumerate(parts):
             for kind in MEMBERS:
                 at, whole = told[kind].get(place, (place if place in self._texts[kind] else None, ""))
@@ -96,7 +114,7 @@ class MessageItem(Item):
         parts = parts_in(item.get("content"))
         return all(self._heard[kind].agrees(_texts(parts, kind)) for kind in MEMBERS)
 
-    def behind(self, text: str) -> str | None:
+    def beyond(self, text: str) -> str | None:
         """What a text has behind this message's; None if it does not begin with it."""
         return self._heard[TextDelta].behind(text)
 
@@ -105,7 +123,11 @@ class MessageItem(Item):
         return self._heard.values()
 
     def flush(self, out: list[Event]) -> None:
-        """Halves of characters whose other half never came."""
+        """What was announced and not told again, and halves of characters whose other half never came."""
+        for kind, part in sorted(self.waiting, key=lambda key: key[1]):
+            first = self.forget(kind, part)
+            if first is not None and (kind is TextDelta or kind is RefusalDelta):
+                self._more(kind, part, self._heard[kind].rest(part, first.text), out)
         for text in self._in_order():
             self._flush(text, out)
 
@@ -203,7 +225,7 @@ def note_repeat(told: Any, items: Iterable[Item], writer: Writer) -> None:
     rest: str | None = whole_text(told) if isinstance(told, str) else ""
     for item in items if rest else ():
         if isinstance(item, MessageItem) and rest is not None:
-            rest = item.behind(rest)
+            rest = item.beyond(rest)
     if rest != "" or (says(told) and not isinstance(told, str)):
         writer.lose("output_text", "it differs from what the parts say")
 

@@ -79,6 +79,10 @@ class Voice:
         """Whether anything was said."""
         return self._loose is not None or self._last is not None
 
+    def spoke(self, part: int | None) -> bool:
+        """Whether anything was said of a part, or of none in particular."""
+        return self._loose is not None or bool(self._parts.get(part or 0))
+
     def said(self, part: int | None) -> Said:
         """What was said of a part, or of none in particular."""
         if part is None:

@@ -5,7 +5,7 @@ import sys
 from collections.abc import Generator, Iterator
 from itertools import product
 
-from stages.scrub.calls import ARGUMENTS, BESIDE, beside, call_of, calls_in, framed, free_call
+from stages.scrub.calls import ARGUMENTS, BESIDE, NO_NAME, beside, call_of, calls_in, framed, free_call
 from stages.scrub.code import FENCES
 from stages.scrub.early import Beginning
 from stages.scrub.ends import NEAR
@@ -86,21 +86,21 @@ def _deepseek(source: Source, place: Place) -> Generator[Found | None, None, Non
             raise Unfinished
     if token in CALL:
         yield from _call(source, place)
-    elif not token and not (yield from _bare(source, place)):
-        return
+    elif not token:
+        yield from _bare(source, place)
     if token in SECTION_END or (yield from behind_blanks(source, SECTION_END)):
         yield from behind_blanks(source, TURN_END)
 
 
-def _bare(source: Source, place: Place) -> Generator[Found | None, None, bool]:
-    """Take the JSON of calls that stands in a section with no call's token; False: only words part the section from its
-    first call, and nothing is taken."""
+def _bare(source: Source, place: Place) -> Generator[Found | None, None, None]:
+    """Take the JSON of calls that stands in a section with no call's token; nothing is taken if only words part the
+    section from its first call. Raises `Refused` if it has none."""
     apart = (yield from peek(source)) in (" ", "\t")
     char = yield from skip(source)
     if char in ("{", "[") or char in FENCES:
         yield from _said(source, place, (yield from _around(source)))
-        return True
-    if char == "" or (apart and place.mentioned):
+        return
+    if apart and place.mentioned:
         raise Refused
     source.mark()
     yield from word(source, _WORDS, NEAR)
@@ -110,7 +110,6 @@ def _bare(source: Source, place: Place) -> Generator[Found | None, None, bool]:
     source.back()
     if not called:
         raise Refused
-    return False
 
 
 def _call(source: Source, place: Place) -> Generator[Found | None, None, None]:
@@ -208,7 +207,7 @@ def _first(source: Source, place: Place, name: str) -> Generator[None, None, str
         source.at += 1
         if (yield from skip(source)) in QUOTES:
             source.at += 1
-        key = yield from word(source, _KEY, NEAR)
+        key = yield from word(source, _KEY)
         if key != "name":
             return key if key in SAYS else ""
         while (char := (yield from skip(source))) and (char == ":" or char in QUOTES.values()):
@@ -286,10 +285,9 @@ def _raw(source: Source, place: Place, kind: str) -> Generator[Found | None, Non
 
 def _given(name: str, text: str, place: Place) -> Call | Lost:
     """The call of a tool with what stands in place of JSON: nothing is no arguments, but no free text."""
-    depth, freeform = place.limits.json_depth, place.freeform
-    if name in freeform or text.strip() not in ("", "null"):
-        return free_call(name, text, depth, freeform)
-    return call_of(name, Body("{}", True), depth, freeform=freeform)
+    if name in place.freeform or text.strip() not in ("", "null"):
+        return free_call(name, text, place.limits.json_depth, place.freeform)
+    return Call(name, "{}") if name else NO_NAME
 
 
 def _word(source: Source, pattern: "re.Pattern[str]", most: int) -> Generator[None, None, str]:
