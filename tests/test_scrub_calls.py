@@ -56,6 +56,7 @@ def test_a_member_of_another_name_is_no_arguments(name: str) -> None:
         (' {"name": "f", "arguments": {"x": 1}', Call("f", '{"x":1}', mended=True)),
         ('{"arguments": {"x": 1}, "name": "f"', Call("f", '{"x":1}', mended=True)),
         ('{"name": "f"', BROKEN),
+        (' {"name": "f"', BROKEN),
         ('{"name": "f", "arguments": null', BROKEN),
         ('{"arguments": null, "name": "f"', BROKEN),
         ('{"name": "f", "arguments": {"x": 1}, "id": 7', BROKEN),

@@ -126,6 +126,12 @@ def test_a_token_that_is_text_begins_a_delta_but_where_each_passes_as_it_came() 
     assert scrubbed(whole).deltas == ["a ", f"{STRAY}\nb"]
 
 
+def test_in_place_an_empty_delta_that_waited_leaves_if_its_block_is_open_as_it_came() -> None:
+    assert scrubbed("a <", "", "b", in_place=True).deltas == ["a <", "", "b"]
+    assert scrubbed("a", MARKUP, "b <", "", "c", in_place=True).deltas == ["a", "b <", "c"]
+    assert scrubbed("a <", "", "b").deltas == ["a ", "<", "b"]
+
+
 def test_a_mark_of_a_quote_that_came_alone_begins_no_line_behind_more_of_it() -> None:
     assert at_every_cut(f"> abc ```\n{MARKUP}").content == ["> abc ```\n", F]
     assert scrubbed("a\n", "> ", "abc ", f"```\n{MARKUP}").content == ["a\n> abc ```\n", F]
