@@ -88,6 +88,10 @@ class Unroller:
             events = [*(event for event in events if not isinstance(event, ENDS)), error]
         if not alike:
             self.ledger.record("Unroller", "body", "rewritten", "it is told in a form that no stream has")
+        if not told.content:  # nothing but an error, which is the body's
+            events = [
+                evolve(event, origin=Frame(body)) if isinstance(event, StreamError) else event for event in events
+            ]
         if message.usage is None or not tells_input(message.usage):
             for event in events:
                 if isinstance(event, MessageStart | MessageDelta):

@@ -109,7 +109,7 @@ def test_what_was_told_before_a_response_failed_is_in_the_whole_response_that_fa
     assert (status, body["status"], lost) == (200, "failed", ["content"])
     status, body, lost = gathered(frames[0], {"type": "response.failed", "response": failed})
     assert (status, body["error"]["message"]) == (500, "boom")
-    assert lost == ["metadata", "odd", "usage", "usage.odd"]
+    assert lost == ["message", "metadata", "odd", "usage", "usage.odd"]
 
 
 def test_what_was_told_before_an_error_that_no_whole_answer_holds_is_recorded() -> None:

@@ -340,11 +340,18 @@ async def test_an_error_in_the_stream_ends_it(host: Host, script: Script) -> Non
     assert stream[-1]["error"] == {"type": "api_error", "message": "out of memory"}
 
 
-@EVERY_DIALECT
+@EVERY_OTHER_DIALECT
 async def test_an_error_before_everything_has_a_status(host: Host, script: Script) -> None:
     async with over(host, playing(script.refusal), dialect=script.dialect) as url:
         status, error = await refused(url)
     assert (status, error) == (500, {"type": "api_error", "message": "out of memory"})
+
+
+async def test_over_its_own_dialect_an_error_before_everything_comes_as_it_came(host: Host) -> None:
+    async with over(host, playing(MESSAGES.refusal), dialect=MESSAGES.dialect) as url:
+        stream = await streamed(url)
+    assert types(stream) == ["error"]
+    assert stream[0]["error"] == {"type": "api_error", "message": "out of memory"}
 
 
 async def test_the_limits_bound_the_stream(host: Host) -> None:

@@ -249,10 +249,21 @@ def test_a_freeform_tool_stays_one_with_its_grammar() -> None:
 
 
 def test_a_tool_without_schema_takes_an_empty_object_and_strict_is_always_said() -> None:
-    tools = (FunctionTool("f"), FunctionTool("g", schema=SCHEMA, strict=True))
+    closed = {
+        "type": "object",
+        "properties": {"a": {"type": "string"}},
+        "required": ["a"],
+        "additionalProperties": False,
+    }
+    tools = (
+        FunctionTool("f"),
+        FunctionTool("g", schema=SCHEMA, strict=True),
+        FunctionTool("h", schema=closed, strict=True),
+    )
     assert written(request(tools=tools))["tools"] == [
         {"type": "function", "name": "f", "parameters": {"type": "object", "properties": {}}, "strict": False},
-        {"type": "function", "name": "g", "parameters": SCHEMA, "strict": True},
+        {"type": "function", "name": "g", "parameters": SCHEMA, "strict": False},
+        {"type": "function", "name": "h", "parameters": closed, "strict": True},
     ]
 
 
