@@ -1,6 +1,7 @@
 """The status of an answer: whatever the cut of the bytes, what decides it is the first that says something."""
 
 import json
+import re
 from typing import Any
 
 import pytest
@@ -37,10 +38,13 @@ def sse(frames: list[Any]) -> bytes:
 
 
 def answers(client: str, upstream: str, raw: bytes) -> set[tuple[int, bytes]]:
-    """The status and the body that a client gets, with the bytes cut in two at each place."""
+    """The status and the body that a client gets, with the bytes cut in two: round each frame's end, and between."""
     asked = {"model": "m", "stream": True, "input": "hi"} if client == "responses" else ASKED
+    ends = [found.end() for found in re.finditer(rb"\n\n", raw)]
     found = set()
-    for at in range(len(raw)):
+    for at in sorted(
+        {*range(0, len(raw), 7), *(end + by for end in ends for by in (-2, -1, 0, 1) if end + by < len(raw))}
+    ):
         exchange = route(client, upstream).open(json.dumps(asked).encode())
         got = answered(exchange, *filter(None, (raw[:at], raw[at:])))
         found.add((got.status, got.body if got.status != 200 else b""))
