@@ -22,18 +22,23 @@ _PLACE = re.compile("[\x21-\x7e]+")
 SHOWN = 500
 """So many characters are shown of where a redirection leads."""
 _FULL = re.compile(
-    r"prompt is too long|input is too long for (?:the )?requested model|maximum context length is \d"
+    r"prompt (?:is )?too long|input is too long for (?:the )?requested model|maximum context length is \d"
     r"|too large for model with \d+ maximum context length|maximum prompt length is \d"
     r"|exceed(?:s|ed|ing)? (?:the |this |your )?(?:available |maximum |model |model's )*"
     r"context (?:size|length|window|limit)"
     r"|context (?:size|length|window) (?:is |was |has been )?exceeded|context window exceeds limit"
     r"|(?:greater|longer) than the (?:model's |maximum )*context length|exceeded model token limit"
     r"|input token count.{0,40} exceeds the maximum|total length of all messages is too long"
-    r"|reduce the length of the messages",
+    r"|reduce the length of the messages|prompt exceeds (?:the )?max(?:imum)? length"
+    r"|tokens in request more than max tokens allowed|longer than the maximum model length"
+    r"|prompt .{0,40}is too long to fit into the model|loaded with context length of"
+    r"|range of input length should be|input length .{0,40}exceeds the maximum allowed length"
+    r"|inputs[`'\"]? must have less than \d+ tokens|prompt length .{0,60}should not exceed",
     re.IGNORECASE,
 )
 """What an error says where a conversation is too long for the model: vLLM, SGLang, llama.cpp, LM Studio, OpenAI, Groq,
-OpenRouter, Mistral, xAI, Gemini, Perplexity, Kimi, MiniMax, Bedrock, Anthropic."""
+OpenRouter, Mistral, xAI, Gemini, Perplexity, Kimi, MiniMax, Bedrock, Anthropic, Z.AI, Ollama, DashScope, TGI,
+TensorRT-LLM."""
 _ASKED_TOO_MUCH = re.compile(
     r"max_(?:completion_|output_|new_)?tokens[`'\")]*(?: \(?\d+\)?)?"
     r" (?:must|should|cannot|may not|exceeds|is (?:greater|larger))",

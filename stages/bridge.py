@@ -279,9 +279,18 @@ def in_order_of(told: Sequence[Content], contents: Sequence[Content]) -> tuple[C
 
 def restated(told: Sequence[Content], own: Sequence[Content]) -> tuple[Content, ...]:
     """What an answer is `told` to hold at the end of its stream, and what of the stream's `own` contents is none of
-    that: calls of other ids, and what is of a kind of which nothing is told."""
-    known = {*map(_known_by, told), *(_kind_of(one) for one in told if not isinstance(one, ToolUse))}
-    return (*told, *(one for one in own if not known & {_known_by(one), _kind_of(one)}))
+    that: calls more than are told under other ids, and what is of a kind of which nothing is told."""
+    calls, ours = ({one.id: one.name for one in some if isinstance(one, ToolUse)} for some in (told, own))
+    renamed = Counter(name for one, name in calls.items() if one not in ours)
+    kinds = {_kind_of(one) for one in told if not isinstance(one, ToolUse)}
+    lacking: list[Content] = []
+    for one in own:
+        if not isinstance(one, ToolUse):
+            lacking += () if _kind_of(one) in kinds else (one,)
+        elif one.id not in calls:
+            renamed[one.name] -= 1
+            lacking += () if renamed[one.name] >= 0 else (one,)
+    return (*told, *lacking)
 
 
 def _is_reordered(content: Sequence[Content], own: Sequence[Content]) -> bool:

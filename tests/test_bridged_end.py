@@ -145,3 +145,39 @@ def test_a_call_is_recovered_of_the_text_at_the_end() -> None:
     out, _ = body_of("responses", named(frames))
     assert pairs(json.loads(out)) == [("rs_1", "B")]
     assert pairs(scrubbed("responses", answer)) == [("rs_1", "B")]
+
+
+def calls(*names: str, ids: str = "") -> list[Json]:
+    """A call of each tool."""
+    return [{**CALL, "id": f"fc_{ids}{name}", "call_id": f"call_{ids}{name}", "name": name} for name in names]
+
+
+def told_as(items: list[Json]) -> list[Json]:
+    """The frames of a stream of them."""
+    return [frame for at, item in enumerate(items) for frame in (*deltas(at, item), *done(at, item))]
+
+
+@pytest.mark.parametrize("names", ["f", "fg", "ff"])
+def test_calls_that_have_other_ids_at_the_end_are_the_same_calls(names: str) -> None:
+    streamed = [{**one, "id": f"fc_{at}", "call_id": f"c_{at}"} for at, one in enumerate(calls(*names))]
+    last = [{**one, "id": f"fc_new{at}", "call_id": f"new_{at}"} for at, one in enumerate(calls(*names))]
+    assert output(told_as(streamed), *last) == last
+
+
+@pytest.mark.parametrize("listed", ["g", "fh", "h", "gh", "fgh"])
+def test_of_items_of_one_kind_each_stands_once_though_the_end_lists_some(listed: str) -> None:
+    streamed = calls("f", "g", "h")
+    assert output(told_as(streamed), *(one for one in streamed if one["name"] in listed)) == streamed
+
+
+def test_a_message_that_the_end_leaves_out_stands_before_the_one_that_it_lists() -> None:
+    first = {**SPOKEN, "id": "msg_0", "content": [{**PART, "text": "Let me look."}]}
+    for between in ([], [CALL]):
+        streamed: list[Json] = [first, *between, SPOKEN]
+        frames = [frame for at, item in enumerate(streamed) for frame in done(at, item)]
+        assert output(frames, SPOKEN) == streamed
+
+
+def test_another_tool_is_another_call_whatever_its_place() -> None:
+    (first,), (last,) = calls("f"), calls("g", ids="new")
+    assert output(told_as([first]), last) == [first, last]

@@ -86,6 +86,25 @@ async def test_an_exchange_whose_client_cannot_be_written_to_is_cancelled_and_it
     assert upstream.closed
 
 
+@define
+class Reading(Leaving):
+    """A client that reads all, and leaves before it is told that this was all."""
+
+    async def write(self, data: bytes) -> None:
+        pass
+
+    async def end(self) -> None:
+        raise self.error or AssertionError
+
+
+@EVERY_LOOP
+@pytest.mark.parametrize("error", [anyio.BrokenResourceError(), ConnectionResetError("gone")], ids=repr)
+async def test_a_client_that_leaves_behind_the_end_of_its_answer_has_all_of_it(error: Exception) -> None:
+    exchange = begun()
+    await relay(exchange, Answering(frames=[b"", CHAT.finish, CHAT.hello]), Reading(error))
+    assert exchange.outcome.verdict is Verdict.COMPLETE
+
+
 @EVERY_LOOP
 async def test_an_exchange_that_is_cancelled_says_so_and_its_upstream_is_closed() -> None:
     upstream, exchange = Answering(), begun()

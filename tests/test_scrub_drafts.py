@@ -6,6 +6,7 @@ import pytest
 from attrs import evolve
 
 from pipeline.dialect import RequestFacts
+from pipeline.events import MessageDelta, StopReason, TextDelta
 from pipeline.reply import Form
 from pipeline.route import AnswerOptions
 from tests.canonical import BOOM, CUT, LIMIT
@@ -121,3 +122,23 @@ def test_in_every_dialect_the_tool_runs_once_streamed_as_whole(name: str, option
         assert outcome.recovered == 1
         said = told(name, json.loads(out))
         assert sorted(said) == sorted([("reasoning", "".join(THOUGHT[0].split())), ("call", "f{'x':1}")])
+
+
+@pytest.mark.parametrize("options", OPTIONS, ids=WAYS)
+@pytest.mark.parametrize("closed", ["", "</think>"])
+@pytest.mark.parametrize("reason", [StopReason.MAX_TOKENS, StopReason.CONTEXT_WINDOW, StopReason.REFUSAL])
+def test_nobody_knows_what_was_meant_of_an_answer_that_the_model_did_not_end(
+    options: AnswerOptions, closed: str, reason: StopReason
+) -> None:
+    text = f"<think>I could {DRAFT} but no. Rather I{closed}"
+    shown = f"I could {DRAFT} but no. Rather I"
+    assert at_every_cut(text, options=options, end=MessageDelta(reason)).content == [[shown]]
+    assert at_every_cut(text, options=options).content[1] == DRAFTED
+
+
+@pytest.mark.parametrize("begun", [DRAFT, '<tool_call>{"name": "f", '])
+def test_an_answer_behind_a_draft_does_not_wait_where_it_is_shown_in_any_case(begun: str) -> None:
+    parts = [f"<think>I could {begun} no.</think>\n\n", "The", " answer", " is 4."]
+    for options, waits in ((NATIVE, False), (PROMPT, False), (NATIVE_HIDING, True)):
+        steps = scrubbed(*parts, options=options).steps
+        assert [any(isinstance(event, TextDelta) for event in step) for step in steps[3:6]] == [not waits] * 3

@@ -55,6 +55,34 @@ TOO_LONG: dict[str, Json] = {
     "minimax": {"type": "invalid_request_error", "message": "invalid params, context window exceeds limit"},
     "lm studio": {"code": 400, "message": "The number of tokens is greater than the context length"},
     "kimi": {"type": "invalid_request_error", "message": "Your request exceeded model token limit: 262144"},
+    "z.ai": {"code": "1261", "message": "Prompt exceeds max length"},
+    "z.ai, shorter": {"code": "1261", "message": "Prompt too long"},
+    "z.ai, in tokens": {"code": "1210", "message": "tokens in request more than max tokens allowed"},
+    "vllm's engine": {
+        "message": "The decoder prompt (length 163840) is longer than the maximum model length of 131072.",
+        "type": "BadRequestError",
+        "code": 400,
+    },
+    "vllm's older engine": {
+        "message": "The prompt (total length 25938) is too long to fit into the model (context length 4096).",
+        "code": 400,
+    },
+    "ollama": {"code": 400, "message": "prompt too long; exceeded max context length by 120 tokens"},
+    "lm studio, cut": {
+        "code": 400,
+        "message": "Trying to keep the first 5000 tokens when context the overflows. However, the model is loaded with "
+        "context length of only 4096 tokens, which is not enough.",
+    },
+    "dashscope": {"type": "invalid_request_error", "message": "Range of input length should be [1, 129024]"},
+    "sglang's input": {
+        "code": 400,
+        "message": "Input length (40000 tokens) exceeds the maximum allowed length (32767 tokens).",
+    },
+    "tgi": {"code": 400, "message": "Input validation error: `inputs` must have less than 4095 tokens. Given: 5000"},
+    "tensorrt-llm": {
+        "code": 400,
+        "message": "The sum of prompt length (40000.0), query length (0) should not exceed max_num_tokens (8192)",
+    },
     "bedrock": {"type": "invalid_request_error", "message": "Input is too long for requested model."},
 }
 VLLM = "This model's maximum context length is 4096 tokens. However, you requested 5000 tokens."

@@ -1,7 +1,7 @@
 """The way of one exchange through a host, whatever moves its bytes."""
 
 from collections.abc import AsyncIterable, Awaitable, Callable, Mapping
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, suppress
 from typing import Protocol
 
 import anyio
@@ -87,7 +87,8 @@ async def relay(exchange: Exchange, upstream: Upstream, client: Client) -> None:
     Raises a `PipelineError` when the answer has begun and cannot go on: all that is left is to drop the connection.
     """
     if isinstance(exchange.request, Refusal):
-        return await client.whole(exchange.request.head, exchange.request.body)
+        await client.whole(exchange.request.head, exchange.request.body)
+        return
     driven = Driven()
     try:
         async with upstream.ask(exchange.request) as asked:
@@ -107,10 +108,12 @@ async def relay(exchange: Exchange, upstream: Upstream, client: Client) -> None:
         refusal = exchange.failed(cause_of(error))
         if client.status:
             raise
-        return await client.whole(refusal.head, refusal.body)
+        await client.whole(refusal.head, refusal.body)
+        return
     except (*SOURCE_ERRORS, anyio.get_cancelled_exc_class()):
         exchange.cancel()
         raise
     finally:
         exchange.outcome.hold = driven.longest_silence
-    return await client.end()
+    with suppress(*SOURCE_ERRORS):  # the answer is whole; a client that has left by now has all of it
+        await client.end()

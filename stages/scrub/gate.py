@@ -69,6 +69,8 @@ class Gate:
     options: AnswerOptions
     tools: Collection[str]
     progress: Progress = field(init=False, default=Progress.OPEN)
+    stopped: bool = field(init=False, default=False)
+    """Something else ended the answer than the model: nobody knows whether it would have said more."""
     _structured: bool = field(init=False, default=False)
     _from: int = field(init=False, default=0)
     _to: int = field(init=False, default=0)
@@ -105,9 +107,10 @@ class Gate:
         if piece.weak and isinstance(piece.found, Call) and piece.found.name not in self.tools:
             return Fate.TEXT
         made = self._calls()
-        if not piece.inside or made is not Fate.CALL:
+        if not piece.inside or made in (Fate.TEXT, Fate.HIDDEN):
             return made
-        if self._answered > self._from:  # it went on to answer: what it weighed was a thought
+        weighed = self._answered > self._from or self.stopped  # it went on to answer, or would have
+        if weighed and (made is Fate.CALL or self.options.residue == "verbatim"):
             return Fate.TEXT
         return _MEANT[self.progress]
 

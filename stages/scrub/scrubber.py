@@ -7,6 +7,7 @@ from attrs import define, evolve, field
 
 from pipeline.errors import PipelineError
 from pipeline.events import (
+    CUTTING,
     ArgumentsDelta,
     BlockStart,
     BlockStop,
@@ -139,6 +140,7 @@ class TagScrubber(Stage[Event, Event]):
                     self._waiting().events.append(event)
                     self._told(self._scanner.feed(event.text), out)
             elif isinstance(event, MessageDelta):
+                self._gate.stopped = event.stop_reason in CUTTING
                 self._over(Progress.OVER, out)
                 voice.event(self._calls.end(event, out), out)
             elif isinstance(event, StreamError):

@@ -280,19 +280,22 @@ class _Rolled:
         told = [*output] if isinstance(output, list) else []
         free = {at: item for at, item in enumerate(told) if isinstance(item, dict)}
         named = {(name, item[name]): at for at, item in free.items() for name in NAMES if _is_name(item.get(name))}
+        ended = [kept for kept in self.items if kept.final is not None or status not in FAILED]
+        due = COMPLETED if status == COMPLETED else INCOMPLETE
+        items = [(kept.final or kept.whole(due), kept.place) for kept in sorted(ended, key=lambda one: one.place)]
+        places: list[int | None] = []
+        for item, _ in items:  # all names first: what is only like another may be a third one's
+            found = (named.get((name, item[name]), -1) for name in NAMES if _is_name(item.get(name)))
+            places.append(next((at for at in found if free.pop(at, None) is not None), None))
         behind: dict[int, list[Json]] = {}
         last = -1
-        for kept in sorted(self.items, key=lambda one: one.place):
-            if kept.final is None and status in FAILED:
-                continue
-            item = kept.final or kept.whole(COMPLETED if status == COMPLETED else INCOMPLETE)
-            found = (named.get((name, item[name])) for name in NAMES if _is_name(item.get(name)))
-            at = next((at for at in found if at in free), None)
-            at = _alike(item, kept.place, free) if at is None else at
+        for (item, place), at in zip(items, places, strict=True):
+            if at is None and (at := _alike(item, place, free)) is not None:
+                del free[at]
             if at is None:
                 behind.setdefault(last, []).append(item)
             else:
-                told[at] = _filled(free.pop(at), item)
+                told[at] = _filled(told[at], item)
                 last = at
         return [*behind.get(-1, ()), *(one for at, item in enumerate(told) for one in (item, *behind.get(at, ())))]
 
@@ -334,10 +337,14 @@ def _tell(kept: Kept, said: Json, step: str, words: Words | None, ledger: Ledger
         text.pieces, text.first = [whole], Announced(whole) if step == PART else None
 
 
+def _kind(item: Json) -> tuple[Any, Any]:
+    return item.get("type"), item.get("name")
+
+
 def _alike(item: Json, place: int, free: Mapping[int, Json]) -> int | None:
     """Where of the items that a response tells at its end an item stands under another name: the one at its place if
-    that is of its type, but rather one that says the same."""
-    alike = [at for at in (place, *islice(free, LOOKED_AT)) if at in free and free[at].get("type") == item.get("type")]
+    that is of its type, and calls the same tool if it calls one, but rather one that says the same."""
+    alike = [at for at in (place, *islice(free, LOOKED_AT)) if at in free and _kind(free[at]) == _kind(item)]
     said = _says(item)
     return next((at for at in alike if _says(free[at]) == said), place if place in alike else None)
 
