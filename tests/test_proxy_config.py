@@ -18,8 +18,10 @@ from examples.gateway.access import without_values
 from examples.gateway.config import Config, base_url, parser
 from examples.gateway.config import read as read_flags
 from examples.gateway.run import serve
+from examples.gateway.visitors import Visitors
 from examples.proxy.__main__ import main as on_aiohttp
 from examples.raw_socket.__main__ import main as on_sockets
+from pipeline.errors import ClientError
 from pipeline.limits import DEFAULT_LIMITS
 from pipeline.request import RequestOptions
 from pipeline.route import AnswerOptions
@@ -280,3 +282,12 @@ def test_a_fault_in_a_group_is_shown_as_deep_as_it_lies() -> None:
     shown = logging.Formatter().format(fault)
     assert shown.splitlines()[-2:] == ["ExceptionGroup", "KeyError"]
     assert "SECRET" not in shown.replace('ExceptionGroup("SECRET", [KeyError("SECRET")])', "")
+
+
+def test_of_who_is_allowed_a_port_says_nothing_and_no_name_allows_nobody() -> None:
+    visitors = Visitors.of("127.0.0.1", ["with.port:8080", "", "fe80::1"])
+    assert visitors.names == {"127.0.0.1", "with.port", "fe80::1"}
+    visitors.check({"host": "with.port:9"})
+    for host in ("", "[", "other.example"):
+        with pytest.raises(ClientError, match="is not this machine"):
+            visitors.check({"host": host})

@@ -25,9 +25,10 @@ class Visitors:
 
     @classmethod
     def of(cls, listen: str, allowed: Iterable[str]) -> "Visitors":
-        """Of a host that listens there."""
-        names = frozenset(map(_plain, (listen, *allowed)))
-        return cls(names, _is_address(listen) and not _is_local(listen))
+        """Of a host that listens there. Of those `allowed` a port says nothing."""
+        hosts = (name.partition(":")[0] if name.count(":") == 1 else name for name in allowed)  # any port is meant
+        names = frozenset(map(_plain, (listen, *hosts)))
+        return cls(names - {""}, _is_address(listen) and not _is_local(listen))
 
     def check(self, headers: Mapping[str, str]) -> None:
         """Raises `ClientError` for a request that somebody else has sent. Names of headers are in lower case."""

@@ -5,6 +5,7 @@ from typing import Any, TypedDict
 
 from attrs import evolve
 
+from pipeline.asker import asker_of
 from pipeline.effort import OFF, WORDS
 from pipeline.errors import ClientError
 from pipeline.events import ToolKind
@@ -67,7 +68,7 @@ def parse(body: Mapping[str, Any], *, ledger: Ledger, limits: Limits = DEFAULT_L
         reasoning=_reasoning(members, reading),
         output=_output(members, reading),
         verbosity=members.text("verbosity") or None,
-        **_about(members),
+        **asker_of(members),
         stream=members.flag("stream") is True,
         include_usage=include_usage,
         private=rest["private"],
@@ -144,29 +145,6 @@ def _sampling(members: Members, reading: Reading) -> _Sampling:
         "logit_bias": None if (bias := members.object("logit_bias")) is None else bias.value,
         "choices": members.integer("n"),
         "logprobs": _logprobs(members, reading),
-    }
-
-
-class _About(TypedDict):
-    """Whose request it is, and how the provider treats it."""
-
-    metadata: Mapping[str, Any] | None
-    user: str | None
-    older_user: str | None
-    cache_key: str | None
-    service_tier: str | None
-    store: bool | None
-
-
-def _about(members: Members) -> _About:
-    user = members.text("safety_identifier") or members.text("user")
-    return {
-        "metadata": None if (metadata := members.object("metadata")) is None else metadata.value,
-        "user": user or None,
-        "older_user": members.text("user") if members.text("user") not in ("", user) else None,
-        "cache_key": members.text("prompt_cache_key") or None,
-        "service_tier": members.text("service_tier") or None,
-        "store": members.flag("store"),
     }
 
 

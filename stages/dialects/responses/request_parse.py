@@ -1,10 +1,11 @@
 """Reading a Responses request."""
 
 from collections.abc import Iterator, Mapping
-from typing import Any, TypedDict
+from typing import Any
 
 from attrs import evolve
 
+from pipeline.asker import asker_of
 from pipeline.effort import WORDS
 from pipeline.errors import ClientError
 from pipeline.events import ToolKind
@@ -78,7 +79,7 @@ def parse(body: Mapping[str, Any], *, ledger: Ledger, limits: Limits = DEFAULT_L
         reasoning=_reasoning(members, reading),
         output=None if text is None else _output(text, reading),
         verbosity=None if text is None else text.text("verbosity") or None,
-        **_about(members),
+        **asker_of(members),
         stream=members.flag("stream") is True,
         private=rest["private"],
         extras=rest["extras"],
@@ -114,29 +115,6 @@ def _include(members: Members, reading: Reading) -> None:
     for at, word in enumerate(members.texts("include")):
         if word not in _INCLUDED:
             reading.lose("include[] besides", f"include[{at}]")
-
-
-class _About(TypedDict):
-    """Whose request it is, and how the provider treats it."""
-
-    metadata: Mapping[str, Any] | None
-    user: str | None
-    older_user: str | None
-    cache_key: str | None
-    service_tier: str | None
-    store: bool | None
-
-
-def _about(members: Members) -> _About:
-    user = members.text("safety_identifier") or members.text("user")
-    return {
-        "metadata": None if (metadata := members.object("metadata")) is None else metadata.value,
-        "user": user or None,
-        "older_user": members.text("user") if members.text("user") not in ("", user) else None,
-        "cache_key": members.text("prompt_cache_key") or None,
-        "service_tier": members.text("service_tier") or None,
-        "store": members.flag("store"),
-    }
 
 
 def _text(members: Members, reading: Reading) -> Members | None:
